@@ -1,4 +1,4 @@
-"""``ba`` and ``python -m ba_tui``. Answers what needs no imports, then hands over."""
+"""``ba`` and ``python -m ba_tui``: answer ``--version`` without imports, hand over everything else."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ INTERRUPTED = 130
 LAST = 2
 """The number of the last standard stream."""
 START_OBJECTS = 150_000
-"""About as many container objects as a start makes that stay: modules, classes, functions."""
+"""Approximate number of permanent container objects after a start: modules, classes, functions."""
 
 
 def main() -> int:
-    """Exit codes: 0 ok, 1 usage, 2 model or infrastructure, 3 limit, 4 denied, 130 interrupted, 129 and 143 ended."""
+    """Return the exit code: 0 ok, 1 usage, 2 model or infrastructure, 3 limit, 4 denied, 130 interrupted, 129 and 143
+    ended."""
     argv = sys.argv[1:]
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     if argv in (["--version"], ["-V"], ["-v"]):
         return _written(f"ba {__version__}\n")
     try:
-        # What was answered above needs none of it.
+        # ``--version`` above needs none of these modules.
         from ba_tui.cli.streams import drop_lost_narration, tell_of_confinement  # noqa: PLC0415
         from ba_tui.processes.signals import run_in_order  # noqa: PLC0415
 
@@ -36,15 +37,14 @@ def main() -> int:
 
 
 def _delay_collection() -> None:
-    """Let the garbage collector run for the first time after the start, in every command: before, there is little but
-    modules to find, which costs a tenth of a second."""
+    """Delay the first garbage collection until after the start, because it finds little but modules and costs 0.1 s."""
     gc.set_threshold(START_OBJECTS, 20, 20)
     gc.callbacks.append(_keep_start)
 
 
 def _keep_start(phase: str, info: dict[str, int]) -> None:
-    """At the first collection, set aside what the start made: no later one visits those objects again. Collections
-    then come less often than by default, which saves a twentieth of a step."""
+    """At the first collection, freeze the objects of the start, so that later collections skip them. Later collections
+    are rarer than by default, which saves a twentieth of a step."""
     del phase, info
     gc.callbacks.remove(_keep_start)
     gc.freeze()
@@ -74,7 +74,8 @@ def _handed_over(argv: list[str]) -> int:
 
 
 def _open_streams() -> None:
-    """Streams that were closed (``ba … >&-``) lead nowhere. Else the next file to be opened would be taken for one."""
+    """Open closed standard streams (``ba … >&-``) on the null device, because otherwise the next opened file would get
+    their number."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= LAST:
         os.set_inheritable(handle, True)
     os.close(handle)

@@ -1,4 +1,4 @@
-"""The guide that ships with ba: its pages in the order of its contents, and the page that a word means.
+"""The guide that ships with ba: its pages in order, and the search for a page.
 
 A page is a Markdown file in ``config/guide``; README.md there lists them by chapter. Links between pages name the file.
 """
@@ -17,22 +17,23 @@ from ba_tui.resources import bundled
 
 CONTENTS = "README.md"
 OFFERED = 3
-"""Pages that are offered for a word that is no topic."""
+"""Number of pages to suggest for an unknown topic."""
 NAMED = 20
-"""How many mentions in the text a word in the title or a heading counts for."""
+"""Weight of a word in the title or a heading, relative to a mention in the text."""
 _CHAPTER = regex(r"## (.+)")
 _ENTRY = regex(r"- \[([^\]]+)\]\(([a-z-]+)\.md\): (.+)")
 _COMMENT = regex(r"<!--.*?-->\n?", re.DOTALL)
 _LINK = regex(r"\[([^\]]+)\]\(([a-z-]+)\.md\)")
 _BLOCK = regex(r"\s*(?:[-*+] |\d+[.)] |#{1,6} |>|\||$)")
-"""How a line begins that does not go on with the paragraph before it."""
+"""Matches the start of a line that does not continue the previous paragraph."""
 _SINGLE = regex(r"\s*(?:#{1,6} |\||```)")
 _WORD = regex(r"[^\W_]+")
 
 
 @frozen
 class GuidePage:
-    """``topic`` is what people type, ``summary`` the line of the contents; ``text`` is Markdown without comments."""
+    """A page. ``topic`` is its name in commands, ``summary`` the line in the contents; ``text`` is Markdown without
+    comments."""
 
     topic: str
     title: str
@@ -42,7 +43,7 @@ class GuidePage:
 
 
 class Guide:
-    """All pages, read from ``folder`` when it is made: about 100 KB, so not on a UI loop."""
+    """All pages, read from ``folder`` on creation: about 100 KB, so not on a UI loop."""
 
     def __init__(self, folder: Path | None = None) -> None:
         folder = folder or bundled("config") / "guide"
@@ -52,7 +53,7 @@ class Guide:
         """Return the page with this topic, title or file name.
 
         Raises:
-            UsageError: there is none; the hint says with ``command`` how to open the pages that are near.
+            UsageError: it does not exist; the hint shows with ``command`` how to open similar pages.
         """
         wanted = _topic(words)
         for page in self.pages:
@@ -61,11 +62,11 @@ class Guide:
         raise UsageError(f"The guide has no page {words.strip()!r}.", self._offer(words, command))
 
     def linked(self, address: str) -> GuidePage | None:
-        """Return the page that a link in a page leads to; None for an address on the web."""
+        """Return the page behind a link; None for a web address."""
         return next((page for page in self.pages if address == f"{page.topic}.md"), None)
 
     def search(self, words: str) -> list[GuidePage]:
-        """Return the pages that hold all ``words``, those first that are about them."""
+        """Return the pages that contain all ``words``, best first."""
         wanted = _WORD.findall(words.casefold())
         scored = [(_score(page, wanted), page) for page in self.pages]
         return [page for score, page in sorted(scored, key=lambda each: -each[0]) if score]
@@ -79,7 +80,7 @@ class Guide:
 
 
 def flowed(text: str) -> str:
-    """Return Markdown with the lines of each paragraph and list item joined: the reader's window wraps them."""
+    """Return Markdown with the lines of each paragraph and list item joined, because the reader's window wraps them."""
     lines: list[str] = []
     code = False
     for line in text.splitlines():
@@ -111,7 +112,7 @@ def _pages(folder: Path) -> list[GuidePage]:
 
 
 def _topic(words: str) -> str:
-    """``Undo a change``, ``undo-a-change`` and ``undo.md`` as they are compared."""
+    """Normalize ``Undo a change``, ``undo-a-change`` and ``undo.md`` for comparison."""
     return "-".join(_WORD.findall(words.casefold().strip().removeprefix("/").removesuffix(".md")))
 
 

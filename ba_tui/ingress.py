@@ -1,7 +1,7 @@
-"""The one way in for files and texts that enter a request by themselves: instructions, skills, commands, workflows,
-definitions of tools, what hooks print.
+"""Check files and texts that enter requests without a tool call: instructions, skills, commands, workflows, tool
+definitions, output of hooks.
 
-Which files hold secrets, and how secrets look, is given. What a person names, or a model asks for, tools read.
+Callers provide the rules for secrets. Tools read the files that users name or models request.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.core.text.markup import neutralized
-from ba_tui.core.text.untrusted import legible, paintable
+from ba_tui.core.text.untrusted import legible, neutralized, paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.resources import bundled, open_unlinked, user_home
 
 Owner: TypeAlias = Literal["bundled", "user", "project"]
-"""Who put a file there: ba itself, the person, or the folder that is worked in."""
+"""Who provided a file: ba itself, the user, or the project."""
 Read: TypeAlias = Callable[[Path, int], bytes]
-"""The first bytes of a file, so many at most. Raises OSError."""
+"""Returns the first bytes of a file, up to a limit. Raises OSError."""
 NO_FILES = ("/proc", "/sys", "/dev")
 MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF8)
 CODECS = ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig")
 
 
 class FileRefused(PermissionError):
-    """A file that may not enter a request; ``strerror`` says why, to be put after its name."""
+    """A file that may not enter a request; ``strerror`` is the reason, to follow its name."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(errno.EACCES, why, str(path))
@@ -38,9 +37,9 @@ class FileRefused(PermissionError):
 
 @frozen
 class Ingress:
-    """For the project at ``root``, which is resolved. ``own``: folders of the person's that may lie within it.
-    ``secret`` tells whether a resolved path, opened as a file with this status, holds secrets under any name;
-    ``mask`` takes secrets out of a text."""
+    """Checks for the project at ``root`` (a resolved path). ``own``: folders of the user that may be inside it.
+    ``secret`` returns whether a resolved path, opened as a file with this status, contains secrets under any name;
+    ``mask`` removes secrets from a text."""
 
     root: Path
     own: tuple[Path, ...]
@@ -48,13 +47,13 @@ class Ingress:
     mask: Callable[[str], str]
 
     def raw(self, path: Path, limit: int, owner: Owner | None = None) -> bytes:
-        """The first ``limit`` bytes of a file, as they are. ``owner`` by default: whose folder ``path`` names.
+        """Return the first ``limit`` bytes of a file. ``owner`` defaults to the owner of the folder in ``path``.
 
         Raises:
-            FileRefused: it may not be read for its owner. OSError: it can't be read, or is no regular file.
+            FileRefused: its owner may not provide it. OSError: it is unreadable, or not a regular file.
         """
         owner = owner or self.owner(path)
-        # Links first: they alone decide which file is meant, and what stands there afterwards is opened without any.
+        # Resolve links once, then open the result without following links, so that the checked file is the opened one.
         real = Path(os.path.realpath(path))
         if why := self._outside(path, real, owner):
             raise FileRefused(path, why)
@@ -68,22 +67,22 @@ class Ingress:
             return file.read(limit)
 
     def text(self, path: Path, limit: int, owner: Owner | None = None) -> str:
-        """The first ``limit`` bytes of a file as a model may read them.
+        """Return the first ``limit`` bytes of a file as clean text for a model.
 
         Raises:
-            FileRefused: it may not be read, or is no text. OSError: as ``raw``.
+            FileRefused: it may not be read, or is not text. OSError: as ``raw``.
         """
         return self.words(path, self.raw(path, limit, owner))
 
     def words(self, path: Path, raw: bytes) -> str:
-        """The bytes ``raw`` of the file at ``path`` as a model may read them. Raises FileRefused: they are no text."""
+        """Return the bytes ``raw`` of a file as clean text for a model. Raises FileRefused if they are not text."""
         text = _decoded(raw)
         if "\0" in text:
             raise FileRefused(path, "it is not a text file")
         return self.clean(text)
 
     def refusal(self, path: Path) -> str:
-        """Why a file may not be read; empty when it may, or there is none."""
+        """Return why a file may not be read; empty if it may, or does not exist."""
         try:
             self.raw(path, 0)
         except FileRefused as error:
@@ -93,11 +92,11 @@ class Ingress:
         return ""
 
     def clean(self, text: str) -> str:
-        """``text`` as a model may read it: nothing hidden, no secrets, no control markup."""
+        """Return ``text`` for a model: without hidden characters, secrets and control markup."""
         return neutralized(self.mask(legible(text)))
 
     def clean_value(self, value: Any) -> Any:
-        """A JSON value with all its strings cleaned, names of fields too."""
+        """Return a JSON value with all its strings cleaned, including field names."""
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, dict):
@@ -108,7 +107,8 @@ class Ingress:
         return value
 
     def owner(self, path: Path) -> Owner:
-        """Whose folder ``path`` names. Links don't matter: who put a link there answers for it."""
+        """Return the owner of the folder in ``path``. Links are not followed: the owner of a link is responsible for
+        it."""
         plain = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
         if any(plain.is_relative_to(folder) for folder in _shipped()):
             return "bundled"
@@ -116,7 +116,7 @@ class Ingress:
         return "project" if inside else "user"
 
     def reader(self, owner: Owner) -> Read:
-        """``raw`` for files of one owner."""
+        """Return ``raw`` bound to one owner."""
         return partial(self.raw, owner=owner)
 
     def _outside(self, path: Path, real: Path, owner: Owner) -> str:
@@ -128,12 +128,12 @@ class Ingress:
 
 
 def within(root: Path) -> Read:
-    """Reads regular files of the project at ``root`` alone: for settings, which are data before they are words."""
+    """Return a reader for regular files inside ``root``, for settings, which are not cleaned."""
     return Ingress(Path(os.path.realpath(root)), (), lambda path, status: False, str).reader("project")
 
 
 def from_home(path: Path) -> str:
-    """``path`` from the home folder, with ``~``, where it lies there; else the whole path."""
+    """Return ``path`` relative to the home folder, with ``~``, if it is inside; otherwise the whole path."""
     home = user_home()
     if home is None or not path.is_relative_to(home) or home == Path("/"):
         return str(path)
@@ -141,12 +141,12 @@ def from_home(path: Path) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path for people, on one line: from the home folder where it lies there, bytes that are no text replaced."""
+    """Return a path for people on one line, relative to the home folder if possible, with invalid bytes replaced."""
     return one_line(paintable(from_home(path), newlines=False), 300)
 
 
 def _leads(path: Path, real: Path) -> str:
-    """``it``, or where it leads."""
+    """Return ``it``, or the target of a link."""
     named = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
     return "it" if real == named else f"it leads to {shown(real)}, which"
 
@@ -157,6 +157,6 @@ def _shipped() -> tuple[Path, ...]:
 
 
 def _decoded(raw: bytes) -> str:
-    """By its byte order mark; else as UTF-8, with a replacement for what is none."""
+    """Decode by the byte order mark, or else as UTF-8 with replacement characters."""
     codec = next((codec for mark, codec in zip(MARKS, CODECS, strict=True) if raw.startswith(mark)), "utf-8")
     return raw.decode(codec, "replace")

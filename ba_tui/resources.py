@@ -1,13 +1,13 @@
-"""Where things lie: the person's folders, what ships with ba, the project's root; and how a file is saved whole.
+"""Folders of ba, the user and the project, and safe ways to open and save files.
 
-Standard library only, because the first paint asks here. What is in the files is no business of this module.
+Mostly standard library, because the first paint needs this module.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
+import math
 import os
 import re
 import secrets
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from ba_tui.core.errors import StorageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.shared_files import take_lock
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -31,13 +32,13 @@ MARKS = (".ba", ".git", "pyproject.toml")
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 UNFINISHED = "unfinished"
 UNLOCKED = 60.0
-"""Seconds after which a note that can't be locked may be that of a dead process."""
+"""Seconds after which a note that cannot be locked may be from a dead process."""
 TEMPORARY = regex(r"\..{0,100}\.ba-[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 @frozen
-class Places:
-    """The person's folders; none of them need exist. ``home`` is ``$BA_HOME`` when that holds everything."""
+class UserFolders:
+    """The user's folders; they may not exist. ``home`` is ``$BA_HOME`` if set, and then contains all others."""
 
     config: Path
     data: Path
@@ -55,7 +56,7 @@ class Places:
 
     @property
     def secrets(self) -> tuple[Path, ...]:
-        """Files of ba's own that hold keys: of models, in variables of MCP servers, of logins to those."""
+        """Return ba's files with secrets: model keys, variables of MCP servers, logins to those."""
         return tuple(self.config / name for name in ("keys.yaml", "mcp.yaml", "mcp-tokens.yaml"))
 
     @property
@@ -68,17 +69,18 @@ class Places:
 
     @property
     def vouched(self) -> Path:
-        """What the folders in ``trusted`` held when the person said so, to show what changed since."""
+        """Return the folder with the trusted content of the folders in ``trusted``, to show later changes."""
         return self.state / "trusted"
 
     @property
     def written(self) -> Path:
-        """Which files tools wrote and the user has not accepted."""
+        """Return the record of files that tools wrote and the user has not accepted."""
         return self.state / "written"
 
     @property
     def set_aside(self) -> Path:
-        """Protected files that appeared while commands ran and that the user had moved away, by workspace."""
+        """Return the folder for protected files that appeared while commands ran and that the user moved away, by
+        workspace."""
         return self.state / "set-aside"
 
     @property
@@ -102,16 +104,16 @@ class Places:
         return self.state / ".env"
 
 
-def places(env: Mapping[str, str] | None = None) -> Places:
-    """``$BA_HOME`` for everything, else the platform's folders. Touches no disk."""
+def places(env: Mapping[str, str] | None = None) -> UserFolders:
+    """Return ``$BA_HOME`` for everything, or else the platform's folders. Does not access the disk."""
     env = os.environ if env is None else env
     if chosen := env.get("BA_HOME", "").strip():
         home = Path(os.path.abspath(_expanded(chosen)))  # noqa: PTH100 - resolve() would follow links of a folder to be made
-        return Places(home, home, home / "cache", home, home)
+        return UserFolders(home, home, home / "cache", home, home)
     import platformdirs  # noqa: PLC0415 - 10 ms that $BA_HOME saves
 
     dirs = platformdirs.PlatformDirs("ba", appauthor=False)
-    return Places(dirs.user_config_path, dirs.user_data_path, dirs.user_cache_path, dirs.user_state_path)
+    return UserFolders(dirs.user_config_path, dirs.user_data_path, dirs.user_cache_path, dirs.user_state_path)
 
 
 def _expanded(text: str) -> Path:
@@ -121,14 +123,15 @@ def _expanded(text: str) -> Path:
 
 
 def bundled(name: str) -> Path:
-    """What ships with ba (``config``, ``skills``, ``themes``): inside the wheel, else the checkout's top level."""
+    """Return a folder that ships with ba (``config``, ``skills``, ``themes``): in the wheel, or else in the
+    checkout."""
     here = Path(__file__).resolve().parent
     packed = here / "_bundled" / name
     return packed if packed.exists() else here.parent / name
 
 
 def user_home() -> Path | None:
-    """The person's home folder, or None where there is none (containers without a user entry)."""
+    """Return the user's home folder; None if there is none (containers without a user entry)."""
     try:
         return Path.home().resolve()
     except (RuntimeError, OSError):
@@ -136,7 +139,7 @@ def user_home() -> Path | None:
 
 
 def project_root(cwd: Path) -> Path:
-    """The nearest folder upwards with a mark of a project, never above ``$HOME``; else ``cwd`` itself."""
+    """Return the nearest folder upwards with a project mark, never above ``$HOME``; otherwise ``cwd``."""
     cwd = cwd.resolve()
     home = user_home()
     for folder in (cwd, *cwd.parents):
@@ -150,7 +153,7 @@ def project_root(cwd: Path) -> Path:
 
 
 def there(path: Path) -> bool:
-    """Whether there is something to read. False only for what is missing."""
+    """Return whether a path exists; also True if that cannot be determined."""
     try:
         path.stat()
     except OSError as error:
@@ -159,26 +162,26 @@ def there(path: Path) -> bool:
 
 
 def folder_slug(folder: Path) -> str:
-    """A name for ``folder`` that people recognise and no other folder has: ``sales-report-1f0c2ab9``."""
+    """Return a recognisable, unique name for ``folder``: ``sales-report-1f0c2ab9``."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-").lower()[:40]
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
     return f"{words or 'root'}-{digest}"
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """At most ``limit`` bytes of a regular file. A pipe or a device raises OSError instead of blocking for ever."""
+    """Return at most ``limit`` bytes of a regular file. Raises OSError for pipes and devices instead of blocking."""
     with open_regular(path) as file:
         return file.read(limit)
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """A regular file to read from; for anything else see ``read_regular``."""
+    """Open a regular file for reading; raises as ``read_regular``."""
     return _regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), path)
 
 
 def open_unlinked(path: Path) -> BufferedReader:
-    """The regular file at a resolved ``path``. A link that stands in its place, or in that of a folder above it, raises
-    OSError: what was judged is what is opened."""
+    """Open the regular file at a resolved ``path``. Raises OSError if it, or a folder above it, is now a link, so that
+    the checked file is the opened one."""
     with parent_folder(path) as folder:
         handle = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     return _regular(handle, path)
@@ -193,7 +196,7 @@ def _regular(handle: int, path: Path) -> BufferedReader:
 
 @contextmanager
 def parent_folder(path: Path, *, make: bool = False) -> Generator[int]:
-    """The folder of a resolved path, opened step by step from the root, so that no link can come in between."""
+    """Open the folder of a resolved path, step by step from the root, so that no link can be inserted."""
     number = os.open(path.anchor, _FOLDER)
     made: list[Path] = []
     try:
@@ -220,7 +223,7 @@ def parent_folder(path: Path, *, make: bool = False) -> Generator[int]:
 
 
 class WholeFile(FileIO):
-    """An open file, to be read to its end. Some in /proc have none: what comes later is refused, not given as None."""
+    """A file that is read to its end. Some files in /proc deliver data late: these raise instead of returning None."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         count = super().readinto(buffer)
@@ -229,8 +232,8 @@ class WholeFile(FileIO):
         return count
 
 
-def open_places() -> Places:
-    """``places`` that can be looked into, else StorageError. What is not there yet, or only to be read, will do."""
+def open_places() -> UserFolders:
+    """Return ``places`` after checking access. Raises StorageError; missing and read-only folders are allowed."""
     where = places()
     for folder in (where.config, where.data, where.state):
         try:
@@ -239,32 +242,30 @@ def open_places() -> Places:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            hint = "Check its rights, or set BA_HOME to a folder of yours."
-            raise StorageError(f"{folder} can't be looked into: {error.strerror or error}.", hint) from error
+            hint = "Check its permissions, or set BA_HOME to a folder of yours."
+            raise StorageError(f"{folder} cannot be read: {error.strerror or error}.", hint) from error
     return where
 
 
 def temporary_name(name: str) -> str:
-    """A name beside ``name`` for what is not finished; ``unfinished`` must know of it."""
+    """Return a temporary file name next to ``name``, as ``unfinished`` expects it."""
     return f".{name[:100]}.ba-{secrets.token_hex(4)}.tmp"
 
 
 @contextmanager
 def unfinished(temporary: Path, original: Path | None = None) -> Generator[None]:
-    """Keep a locked note of ``temporary`` until the block is left, so that the next start removes it if we are killed.
-
-    With ``original``, it is a file of the person's that was set aside: then it gets that name back instead.
-    """
+    """Keep a locked note of ``temporary`` during the block, so that the next start removes the file if ba is killed.
+    With ``original``, the temporary is a file of the user that was set aside, and gets that name back instead."""
     entry = places().state / UNFINISHED / f"{os.getpid()}-{temporary.name[-12:-4]}"
     note = -1
     try:
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         note = os.open(entry, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with suppress(OSError):
-            fcntl.flock(note, fcntl.LOCK_EX)
+            take_lock(note, wait=math.inf)
         os.write(note, b"\0".join(map(os.fsencode, (temporary, original or ""))))
     except OSError:
-        # Without a note it is only not cleaned up after a kill.
+        # Without a note, the file is only not cleaned up after a kill.
         pass
     try:
         yield
@@ -275,9 +276,9 @@ def unfinished(temporary: Path, original: Path | None = None) -> Generator[None]
             os.close(note)
 
 
-def clear_unfinished(where: Places) -> list[Path]:
-    """Remove the temporary files that killed processes left, and bring back what they had set aside; the paths. Only
-    what is noted, named and owned as ours is touched."""
+def clear_unfinished(where: UserFolders) -> list[Path]:
+    """Remove temporary files of killed processes, restore files that they set aside, and return the paths. Touches only
+    files that are noted, named and owned as ours."""
     cleared: list[Path] = []
     with suppress(OSError):
         for entry in sorted((where.state / UNFINISHED).iterdir()):
@@ -290,15 +291,12 @@ def clear_unfinished(where: Places) -> list[Path]:
 
 
 def abandoned(note: int, pid: int) -> bool:
-    """Lock the open file ``note``; False when the process ``pid``, which keeps it locked while it works, still does."""
+    """Lock the open file ``note``; returns False if process ``pid`` still has it locked."""
     try:
-        fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return take_lock(note)
     except OSError:
-        # Some network file systems know no locks; the process may run on another machine.
+        # Some network file systems have no locks; the process may run on another machine.
         return time.time() - os.fstat(note).st_mtime >= UNLOCKED and not process_runs(pid)
-    return True
 
 
 def _cleared(name: str, note: bytes) -> list[Path]:
@@ -311,14 +309,14 @@ def _cleared(name: str, note: bytes) -> list[Path]:
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             return []
         if original.name and original.parent == temporary.parent:
-            # Never over what stands there by now.
+            # Never overwrite a file that exists by now.
             os.link(temporary.name, original.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.unlink(temporary.name, dir_fd=folder)
     return [temporary]
 
 
 def process_runs(pid: int) -> bool:
-    """Whether a process with this number exists, or may exist."""
+    """Return whether a process with this number exists, or may exist."""
     with suppress(PermissionError, OverflowError):
         try:
             os.kill(pid, 0)
@@ -328,13 +326,12 @@ def process_runs(pid: int) -> bool:
 
 
 def save_whole(path: Path, text: str | bytes | Iterable[str | bytes], *, mode: int | None = None) -> None:
-    """Write ``text``, or its pieces, so that the file is the old or the new one, never half. Follows a link to where
-    the file lies.
+    """Write ``text``, or its pieces, so that the file is either the old or the new one. Follows links.
 
-    ``mode`` are the rights of the result; by default those of the old file, else 0600.
+    ``mode`` are the permissions of the result; by default those of the old file, or 0600.
 
     Raises:
-        StorageError: it could not be written; the old file is as it was.
+        StorageError: writing failed; the old file is unchanged.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -365,10 +362,10 @@ def save_whole(path: Path, text: str | bytes | Iterable[str | bytes], *, mode: i
 
 @contextmanager
 def exclusive(folder: Path) -> Generator[None]:
-    """Only one process at a time is inside for ``folder``; for reading a file, changing it and saving it.
+    """Lock ``folder`` for one process, to read, change and save a file.
 
     Raises:
-        StorageError: the folder can't be made or opened.
+        StorageError: the folder cannot be created or opened.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -379,15 +376,15 @@ def exclusive(folder: Path) -> Generator[None]:
         ) from error
     try:
         with suppress(OSError):
-            # Some network file systems know no locks; then the last writer wins, as it would without asking.
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Some network file systems have no locks; then the last writer wins.
+            take_lock(handle, wait=math.inf)
         yield
     finally:
         os.close(handle)
 
 
 def writable(folder: Path) -> str:
-    """Why nothing can be written into ``folder`` (or where it would be made); empty when it can."""
+    """Return why nothing can be written into ``folder`` (or its future parent); empty if it is writable."""
     existing = folder
     while not os.path.exists(existing) and existing != existing.parent:  # noqa: PTH110 - as above
         existing = existing.parent

@@ -1,7 +1,5 @@
-"""A SQLite file that is only a cache: made anew when missing, moved aside when corrupt, in memory without a place.
-
-What is in it is the business of index and fulltext.
-"""
+"""A SQLite file that is only a cache: recreated if missing, moved aside if corrupt, in memory if it cannot be
+written."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 @frozen
 class CacheLayout:
-    """``tables`` are made by ``statements``; a file of an older ``version`` is emptied first."""
+    """``statements`` create the ``tables``; a file of an older ``version`` is emptied first."""
 
     version: int
     tables: Sequence[str]
@@ -36,7 +34,7 @@ class CacheLayout:
 
 
 class Cache:
-    """Several processes may use one; each waits a second at most, and only while another writes."""
+    """A cache that several processes may use; each waits at most a second, and only while another writes."""
 
     def __init__(self, path: Path, layout: CacheLayout) -> None:
         self._path = path
@@ -45,13 +43,13 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
 
     def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer, if need be from a fresh file, if need be from one in memory."""
+        """Return the result of ``question``, if necessary on a new file or in memory."""
         with self._turn:
             for _ in range(_TRIES):
                 try:
                     return question(self._open(self._path))
                 except _Newer as error:
-                    # Its ba would have to fill it anew, and would empty this one's in turn.
+                    # Replacing it would make the newer ba and this one empty the file in turns.
                     log.warning("%s Update ba; until then it is made anew in memory.", error)
                     break
                 except sqlite3.OperationalError as error:
@@ -67,7 +65,7 @@ class Cache:
     def _open(self, path: Path | None) -> sqlite3.Connection:
         if self._connection is None:
             if path:
-                # What people said is in it: for nobody else to read.
+                # It contains the user's words, so only the user may read it.
                 with contextlib.suppress(OSError):
                     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             where = path or ":memory:"
@@ -81,7 +79,7 @@ class Cache:
                 raise _Newer(written_by_newer(str(path), found, self._layout.version))
             if found != self._layout.version:
                 with writing(db):
-                    # Another process may have been quicker.
+                    # Another process may have created the tables meanwhile.
                     if _version(db) != self._layout.version:
                         self._lay_out(db)
         return self._connection
@@ -112,7 +110,7 @@ class _Newer(Exception):
 
 @contextlib.contextmanager
 def writing(db: sqlite3.Connection) -> Generator[None]:
-    """All of it or nothing."""
+    """Run the block as one transaction."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -123,7 +121,7 @@ def writing(db: sqlite3.Connection) -> Generator[None]:
 
 
 def busy(error: sqlite3.OperationalError) -> bool:
-    """True when another process writes just now: what was read is right, only keeping it has to wait."""
+    """Return whether another process is writing: the data read is valid, only storing it has to wait."""
     return error.sqlite_errorcode & 0xFF in _BUSY
 
 

@@ -1,15 +1,15 @@
-"""Lists of the changes that one call makes to several files, saved before the first file changes.
+"""Write-ahead lists: the changes that one call makes to several files, saved before the first file changes.
 
-A process that is killed in between leaves its list. The next start in the workspace undoes the changes and reports
-them (``recover``). The module that writes a kind of list also undoes it. A list is data: undoing checks every path.
+A killed process leaves its list. The next start in the workspace undoes the changes and reports them (``recover``). The
+module that writes a kind of list also undoes it. Lists are untrusted data: undoing checks every path.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import logging
+import math
 import os
 import secrets
 import stat
@@ -23,19 +23,20 @@ from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.resources import Places, abandoned, folder_slug, open_regular, places, save_whole
+from ba_tui.resources import UserFolders, abandoned, folder_slug, open_regular, places, save_whole
+from ba_tui.shared_files import sync_path, take_lock
 
 log = logging.getLogger(__name__)
 FOLDER = "changes"
 VERSION = 1
 LIST, OUTCOME = ".list", ".outcome"
 LONGEST_HEAD = 50_000_000
-"""Bytes of the description of a list: 100,000 files."""
+"""Maximum bytes of a list's description: 100,000 files."""
 KEPT = 90 * 86_400.0
-"""Seconds for which an outcome waits for its session to be opened again."""
+"""Seconds that an outcome waits for its session to be opened again."""
 HINT = "Check the rights and the free space of BA_HOME, or change the files one by one."
 MOST_SAID = 1_000
-"""Characters of the report on one list."""
+"""Maximum length of the report on one list."""
 LATER = "ba was stopped while {by} changed files here. They could not be put back: {why} The next start tries again."
 NEWER = "A newer ba was stopped while {by} changed files here. Start that version to have them put back."
 
@@ -49,10 +50,10 @@ class WriteAhead:
 
     @contextmanager
     def listed(self, kind: str, by: str, body: Mapping[str, object], contents: Iterable[bytes] = ()) -> Generator[None]:
-        """Save a list, locked, and remove it when the block is left: by then all changes are made, or all are undone.
+        """Save a locked list, and remove it at the end of the block, when all changes are made or undone.
 
         Raises:
-            StorageError: the list can't be saved; nothing may be changed then.
+            StorageError: the list cannot be saved, so nothing may be changed.
         """
         try:
             file = self._save(kind, by, body, tuple(contents))
@@ -66,16 +67,20 @@ class WriteAhead:
             _void(number, path)
             os.close(number)
 
-    def outcomes(self) -> list[Outcome]:
-        """Return the outcomes that the session's journal does not have yet, oldest first. Blocks."""
-        found: list[Outcome] = []
+    def lists(self) -> Sequence[Path]:
+        """Return the lists in the folder, also those of running processes. Blocks."""
+        return list(_files(self.folder, LIST))
+
+    def outcomes(self) -> list[RecoveryOutcome]:
+        """Return the outcomes missing from the session's journal, oldest first. Blocks."""
+        found: list[RecoveryOutcome] = []
         for path in _files(self.folder, OUTCOME):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 with open_regular(path) as file:
                     kept = json.loads(file.read())
                     old = time.time() - os.fstat(file.fileno()).st_mtime > KEPT
                 if kept["session"] == self.session:
-                    found.append(Outcome(path, one_line(paintable(str(kept["text"])), MOST_SAID)))
+                    found.append(RecoveryOutcome(path, one_line(paintable(str(kept["text"])), MOST_SAID)))
                 elif old:
                     path.unlink()
         return found
@@ -87,14 +92,14 @@ class WriteAhead:
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with suppress(OSError):
-                fcntl.flock(number, fcntl.LOCK_EX)
+                take_lock(number, wait=math.inf)
             with open(number, "wb", closefd=False) as file:
                 file.write(json.dumps({**head, "body": body}).encode() + b"\n")
                 file.writelines(contents)
             os.fsync(number)
-            _sync_folder(self.folder)
+            sync_path(self.folder)
             if not os.fstat(number).st_nlink:
-                # A start took it for that of a dead process before it was locked.
+                # Another start took it for an abandoned list before it was locked.
                 raise OSError(errno.ESTALE, "the list was removed by another ba")
         except BaseException:
             with suppress(OSError):
@@ -104,8 +109,8 @@ class WriteAhead:
         return number, path
 
 
-def write_ahead(root: Path, session: str = "", where: Places | None = None) -> WriteAhead:
-    """The lists of the workspace at ``root``."""
+def write_ahead(root: Path, session: str = "", where: UserFolders | None = None) -> WriteAhead:
+    """Return the lists of the workspace at ``root``."""
     return WriteAhead((where or places()).state / FOLDER / folder_slug(root), session)
 
 
@@ -122,20 +127,22 @@ class AbandonedList:
     _size: int
 
     def content(self, at: int, size: int) -> bytes:
-        """``size`` bytes of the contents from ``at`` on. Raises ValueError for a place outside of them."""
+        """Return ``size`` bytes of the contents from ``at`` on. Raises ValueError outside the contents."""
         if at < 0 or size < 0 or at + size > self._size:
             raise ValueError("the list is damaged")
         return os.pread(self.number, size, self._start + at)
 
 
 Undo: TypeAlias = Callable[[AbandonedList], str]
-"""Undoes the changes of a list and returns a sentence or two about it. Raises BaError, OSError where the next start
-should try again, and ValueError, KeyError, TypeError for a damaged list."""
+"""Undoes the changes of a list and returns one or two sentences about it.
+
+Raises BaError or OSError if the next start should try again, and ValueError, KeyError, TypeError for a damaged list.
+"""
 
 
 @frozen
-class Outcome:
-    """What was done about a list, for the session whose call wrote it."""
+class RecoveryOutcome:
+    """The outcome of undoing a list, for the session whose call wrote it."""
 
     file: Path
     text: str
@@ -147,11 +154,11 @@ class Outcome:
 
 
 def recover(folder: Path, undo: Mapping[str, Undo]) -> list[str]:
-    """Undo the lists of dead processes in ``folder``, each by its kind; return a sentence or two for each. Blocks."""
+    """Undo the lists of dead processes in ``folder`` by kind; return one or two sentences for each. Blocks."""
     found: list[str] = []
     for path in _files(folder, LIST):
         try:
-            # To be emptied as well: else its changes would be undone once more at the next start.
+            # Open for writing, because an undone list is emptied: otherwise the next start would undo it again.
             number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             log.warning("the list of changes %s can't be opened: %s", path.name, error)
@@ -166,11 +173,11 @@ def recover(folder: Path, undo: Mapping[str, Undo]) -> list[str]:
 
 
 def _ours(number: int, name: str) -> bool:
-    """Whether an open file is a list whose process is gone. Locks it."""
+    """Return whether an open file is a list whose process is gone. Locks it."""
     about, pid = os.fstat(number), name.partition("-")[0]
     if not (stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and pid.isdigit()):
         return False
-    # Another start may have undone and removed it meanwhile.
+    # Another start may have undone and removed it meanwhile: then it has no link.
     return abandoned(number, int(pid)) and os.fstat(number).st_nlink == 1
 
 
@@ -178,7 +185,7 @@ def _recovered(number: int, path: Path, undo: Mapping[str, Undo]) -> str:
     try:
         left = _read(number)
     except (ValueError, KeyError, TypeError):
-        # It was not complete, so no file was changed yet.
+        # The list is incomplete, so no file was changed.
         with suppress(OSError):
             path.unlink()
         return ""
@@ -210,7 +217,7 @@ def _undone(left: AbandonedList, undo: Undo, path: Path) -> str:
 
 
 def _read(number: int) -> AbandonedList:
-    """Raises ValueError, KeyError, TypeError for what is no complete list."""
+    """Read a list. Raises ValueError, KeyError, TypeError if it is incomplete."""
     with open(os.dup(number), "rb") as file:
         line = file.readline(LONGEST_HEAD)
         start, end = len(line), os.fstat(number).st_size
@@ -222,7 +229,7 @@ def _read(number: int) -> AbandonedList:
 
 
 def _void(number: int, path: Path) -> None:
-    """Empty the list for good, then remove it: a power failure may bring its name back, but not the list."""
+    """Empty the list, then remove it: a power failure may restore its name, but not its content."""
     with suppress(OSError):
         os.ftruncate(number, 0)
         os.fsync(number)
@@ -236,14 +243,6 @@ def _files(folder: Path, suffix: str) -> list[Path]:
     except OSError:
         return []
     return [folder / name for name in sorted(names) if name.endswith(suffix)]
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _sentence(error: BaError | OSError) -> str:

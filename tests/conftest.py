@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests.noticing import leaks
+from tests.noticing import leaks, reports
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -62,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(leaks, "leaks")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    given = config.option
+    if hasattr(config, "workerinput") and not (given.durations or given.xmlpath or given.verbose > 0):
+        config.pluginmanager.register(reports, "fewer-reports")
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(CHECKOUT / "ba_tui", quiet=2)
 
@@ -129,7 +132,7 @@ def empty_stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def ba_home(new_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test touches the person's own state, and none finds a key."""
+    """No test touches the user's own state, and none finds a key."""
     home = new_folder("ba-home")
     monkeypatch.setenv("BA_HOME", str(home))
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "BA_MODEL"):

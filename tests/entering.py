@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ba_tui.ingress import Ingress
-from ba_tui.permissions.ingress import ingress_for
+from ba_tui.permissions.secrets.sharing import ingress_for
 from ba_tui.resources import places
 
 

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.agent import Agent, Interceptor
+from ba_tui.core.agent import Agent, CutAnswers, Interceptor, StepLimit
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import TRANSIENT, ActivityChanged, Event, Mode, event_from_json, event_to_json
-from ba_tui.core.loop_limits import CutAnswers, StepLimit
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
-from ba_tui.core.ports.brain import Admitted, Inventory
+from ba_tui.core.ports.brain import AdmittedPrompt, Inventory
 from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
 from ba_tui.core.ports.sessions import SessionInfo
@@ -125,8 +124,8 @@ class Mind:
         self.listeners: Sequence[Listener] = ()
         self.admits: Callable[[Message, Branch], Awaitable[Sequence[Message]]] | None = None
 
-    async def admit(self, prompt: Message, branch: Branch) -> Admitted:
-        return Admitted(tuple(await self.admits(prompt, branch)) if self.admits else ())
+    async def admit(self, prompt: Message, branch: Branch) -> AdmittedPrompt:
+        return AdmittedPrompt(tuple(await self.admits(prompt, branch)) if self.admits else ())
 
     def model(self, name: str) -> ModelInfo:
         return self.provider.model

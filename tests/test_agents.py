@@ -8,24 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.assembly.agents import AgentBuilder, SessionLine
-from ba_tui.assembly.session import conversation
+from ba_tui.assembly.session import AgentBuilder, SessionLine, conversation
 from ba_tui.assembly.start import StartOptions, Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.limits import Spending
-from ba_tui.context.prompt_notes import PendingNotices, PromptNotes
-from ba_tui.context.touched import NestedInstructions, TouchedFiles
-from ba_tui.core.agent import Agent
-from ba_tui.core.agent_spec import AgentSpec, Budget
-from ba_tui.core.effects import READ_ONLY, Ceiling
+from ba_tui.context.nested_instructions import NestedInstructions, PendingNotices, PromptNotes, TouchedFiles
+from ba_tui.context.reminders import SessionSpending
+from ba_tui.core.agent import Agent, run_child
+from ba_tui.core.effects import READ_ONLY, AgentCeiling
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import MAIN, Event, SideRequest, ToolFinished
-from ba_tui.core.spawning import run_child
+from ba_tui.core.teamwork import AgentSpec, Budget
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.providers.tokens.calibration import Calibration
+from ba_tui.providers.tokens.calibration import TokenCalibration
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.requests import RequestStore
-from ba_tui.sessions.results.artifacts import Artifacts
 from ba_tui.tools.session_scope import SessionScope
 
 CHILD = """\
@@ -57,7 +54,9 @@ class House:
         notices = PendingNotices()
         nested = NestedInstructions(TouchedFiles(folder), self.tools.registry.get_tool, tuple)
         notes = PromptNotes(tuple, notices)
-        line = SessionLine(notes, nested, notices, Spending(), self.said, Calibration(), RequestStore(where), "")
+        line = SessionLine(
+            notes, nested, notices, SessionSpending(), self.said, TokenCalibration(), RequestStore(where), ""
+        )
         self.builder = AgentBuilder(self.start, self.tools, line)
         self.turn = Turn(self.events.append)
         self.branch = Branch(self.turn, Transcript())
@@ -156,7 +155,7 @@ async def test_the_agents_that_ship_with_ba_can_be_started_as_their_files_say(ho
 
 
 async def test_a_tool_that_is_taken_away_stays_away(house: House) -> None:
-    spec = AgentSpec("careful", prompt="Look.", ceiling=Ceiling(without=frozenset({"write_file"})))
+    spec = AgentSpec("careful", prompt="Look.", ceiling=AgentCeiling(without=frozenset({"write_file"})))
     async with house.builder.child(spec, f"scripted:{house.start.cwd}/child.yaml") as child:
         names = {tool.name for tool in child.toolset.visible()}
         assert "edit_file" in names

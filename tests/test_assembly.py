@@ -86,14 +86,14 @@ async def test_a_step_leaves_no_stream_open_behind_it(folder: Path):
 async def test_instructions_go_with_the_first_prompt_once_and_show_in_the_context(folder: Path):
     (folder / "AGENTS.md").write_text("Use tabs.")
     talk = services(folder).library.create()
-    assert told(talk) == [("AGENTS.md", "goes with the next prompt", "Use tabs.")]
+    assert told(talk) == [("AGENTS.md", "added to the next prompt", "Use tabs.")]
     await collect(talk.say("hello"))
     await collect(talk.say("again"))
     first, _, second, _ = talk.transcript.messages
     assert "Use tabs." in first.text
     assert "Use tabs." not in second.text
     assert "It is " in second.text
-    assert told(talk) == [("AGENTS.md", "told in round 1", "Use tabs.")]
+    assert told(talk) == [("AGENTS.md", "sent in round 1", "Use tabs.")]
     await talk.close()
 
 
@@ -175,7 +175,7 @@ async def test_a_tool_of_the_projects_own_runs_once_it_is_trusted(folder: Path):
     (folder / "own.yaml").write_text("steps: [{calls: [{tool: shout, args: {text: hi}}]}, {say: Done.}]\n")
     (notice,) = connect({}, folder, strict=True).notices
     assert (notice.text, "ba trust" in notice.hint) == (
-        "This folder is not trusted, so what it brings is off: tools.", True,
+        "This folder is not trusted. Turned off: tools.", True,
     )  # fmt: skip
     trust_folder(folder)
     found = connect({"model": f"scripted:{folder}/own.yaml"}, folder)

@@ -10,12 +10,12 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.displays.charts import Chart
+from ba_tui.core.displays import Chart
 from ba_tui.core.events import Asked, Checkpointed, Event, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 
 SALES = "region,units\nNorth,12\nSouth,30\nNorth,5\n"
@@ -35,7 +35,7 @@ async def charted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Mapping[str, Any], reply: str = "once", **flags: Any
 ) -> tuple[list[ToolResult], list[Asked], list[Event], Conversation]:
     """The results of a model's charts, one a request, and what was asked about them."""
-    steps = [*(Step(calls=(Planned("chart", dict(each)),)) for each in calls), Step(say="Done.")]
+    steps = [*(Step(calls=(ScriptedCall("chart", dict(each)),)) for each in calls), Step(say="Done.")]
     with ModelServer(steps) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = connect({"model": "openai/any", **flags}, folder).library.create()
@@ -67,7 +67,7 @@ async def test_a_chart_asks_nothing_and_the_model_reads_it_in_words(
         "region,sum of units",
         "South,30",
         "North,17",
-        "The person sees the chart.",
+        "The user sees the chart.",
     ]
     assert first.summary == "bar · sum of units by region"
     assert isinstance(first.display, Chart)

@@ -11,9 +11,9 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Asked, ToolFinished
 from ba_tui.core.questions import Reply
-from ba_tui.hooks.found import found_hooks
 from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.resources import places
+from ba_tui.settings.hooks import found_hooks
 
 SETTINGS: dict[str, Any] = {
     "permissions": {"allow": ["Bash(bash make.sh)"], "deny": ["Bash(touch never:*)"], "ask": ["Bash(pwd)"]},
@@ -130,7 +130,7 @@ def test_the_persons_own_hooks_run_in_every_folder(folder: Path) -> None:
         return [each.command for each in found_hooks((), folder, lambda _: trusted)[0]]
 
     assert (found(trusted=False), found(trusted=True)) == (["mine"], ["mine", "theirs"])
-    # A project turns off its own hooks, the person all of them.
+    # A project turns off its own hooks, the user all of them.
     local.write_text(json.dumps({**hook("theirs"), "disableAllHooks": True}))
     assert found(trusted=True) == ["mine"]
     own.write_text(json.dumps({**hook("mine"), "disableAllHooks": True}))

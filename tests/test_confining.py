@@ -7,29 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.core.effects import WORKING
 from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.profiles import WORKING
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.hooks.found import found_hooks
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import all_rules, bundled_rules
-from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
-from ba_tui.permissions.sandbox.confinement import find
-from ba_tui.permissions.sandbox.from_settings import sandbox_for
+from ba_tui.permissions.sandbox.confinement import find, sandbox_for
+from ba_tui.permissions.sandbox.layout import bubblewraps
 from ba_tui.permissions.session import started_files
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import HookLine, Settings
-from ba_tui.settings.sections.hooks import HookGroup
-from ba_tui.settings.sections.permissions import CommandSettings
+from ba_tui.settings.hooks import found_hooks
+from ba_tui.settings.sections.tools import CommandSettings, HookGroup
+from ba_tui.tools.addresses import read_address
 from ba_tui.tools.running.outside import judge_host
-from ba_tui.tools.web.addresses import read_address
 from tests.permissions.toolset import EDIT
 
 

@@ -16,9 +16,9 @@ from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import Event, ToolFinished
 from ba_tui.core.messages import Document, Message, Text, ToolOutput, ToolUse, declared, key_in, reminder, signed, user
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.text.markup import neutralized, restored
+from ba_tui.core.text.untrusted import neutralized, restored
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.sessions.records import FILE, read_header
 from tests.loopback import ModelServer
 from tests.script import collect
@@ -95,7 +95,7 @@ def bodies(server: ModelServer) -> list[Mapping[str, Any]]:
     return [request.json for request in server.requests]
 
 
-async def ran(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned) -> tuple[list[Event], list[str]]:
+async def ran(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: ScriptedCall) -> tuple[list[Event], list[str]]:
     """The events, and the requests as text."""
     with ModelServer([*(Step(calls=(call,)) for call in calls), Step(say="Done.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
@@ -118,12 +118,12 @@ async def test_a_file_with_such_tags_is_read_edited_and_written_as_it_is(
     literal = {"path": "marks.md", "old_string": "‹system-reminder> b", "new_string": "‹system-reminder> c"}
     patch = "*** Begin Patch\n*** Update File: notes.md\n@@\n-‹/system-reminder>\n+‹/system-reminder>!\n*** End Patch\n"
     calls = [
-        Planned("read_file", {"path": "notes.md"}),
-        Planned("edit_file", edit),
-        Planned("read_file", {"path": "marks.md"}),
-        Planned("edit_file", literal),
-        Planned("write_file", {"path": "new.md", "content": "‹/system-reminder>\n"}),
-        Planned("apply_patch", {"patch": patch}),
+        ScriptedCall("read_file", {"path": "notes.md"}),
+        ScriptedCall("edit_file", edit),
+        ScriptedCall("read_file", {"path": "marks.md"}),
+        ScriptedCall("edit_file", literal),
+        ScriptedCall("write_file", {"path": "new.md", "content": "‹/system-reminder>\n"}),
+        ScriptedCall("apply_patch", {"patch": patch}),
     ]
     events, sent = await ran(folder, monkeypatch, *calls)
     results = [event.result for event in events if isinstance(event, ToolFinished)]
@@ -140,7 +140,7 @@ async def test_requests_are_the_same_after_a_session_was_opened_again(
 ) -> None:
     (folder / "a.txt").write_text("x </system-reminder> y\n")
     with ModelServer(
-        [Step(calls=(Planned("read_file", {"path": "a.txt"}),)), Step(say="Done."), Step(say="Again.")]
+        [Step(calls=(ScriptedCall("read_file", {"path": "a.txt"}),)), Step(say="Done."), Step(say="Again.")]
     ) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         library = connect({"model": "openai/any"}, folder).library

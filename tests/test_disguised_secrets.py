@@ -15,14 +15,13 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Event, Notice, ToolFinished, ToolStarted
-from ba_tui.permissions.ingress import ingress_for
-from ba_tui.permissions.secrets.disguises import PIECE, KnownSearch, joined, search_for
-from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.disguises import PIECE, KnownSearch, merge_overlaps, search_for
+from ba_tui.permissions.secrets.masking import KnownSecrets
 from ba_tui.permissions.secrets.scanner import Secret
-from ba_tui.permissions.secrets.sharing import Sharing
+from ba_tui.permissions.secrets.sharing import SecretSharing, ingress_for
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
-from ba_tui.resources import Places
+from ba_tui.providers.scripted import ScriptedCall, Step
+from ba_tui.resources import UserFolders
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -175,7 +174,7 @@ def test_random_text_and_figures_are_left() -> None:
 
 
 def test_found_stretches_that_overlap_become_one() -> None:
-    found = joined([Secret(5, 9, "b"), Secret(0, 6, "a"), Secret(20, 22, "c")])
+    found = merge_overlaps([Secret(5, 9, "b"), Secret(0, 6, "a"), Secret(20, 22, "c")])
     assert [(each.start, each.end, each.kind) for each in found] == [(0, 9, "a"), (20, 22, "c")]
 
 
@@ -186,7 +185,7 @@ def test_a_value_is_not_shown_by_what_holds_it() -> None:
 
 
 def test_context_files_and_hooks_output_are_searched_for_known_values(tmp_path: Path) -> None:
-    where = Places(*(tmp_path / name for name in ("config", "data", "cache", "state")))
+    where = UserFolders(*(tmp_path / name for name in ("config", "data", "cache", "state")))
     ingress = ingress_for(where, tmp_path)
     search_for(tmp_path).known.add([TOKEN], "GitHub token")
     (tmp_path / "AGENTS.md").write_text(f"Never print {TOKEN[::-1]}.\n")
@@ -210,7 +209,7 @@ def token_of(number: int) -> str:
     return "".join(random.Random(number).choices(string.ascii_letters + string.digits, k=36))
 
 
-async def played(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned, **flags: Any) -> list[Event]:
+async def played(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: ScriptedCall, **flags: Any) -> list[Event]:
     """The events of a turn that makes these calls, one after the other."""
     steps = [*(Step(calls=(call,)) for call in calls), Step(say="Done.")]
     with ModelServer(steps) as server:
@@ -221,14 +220,14 @@ async def played(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned,
     return events
 
 
-async def texts_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned, **flags: Any) -> list[str]:
+async def texts_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: ScriptedCall, **flags: Any) -> list[str]:
     """What the model sees of results."""
     events = await played(folder, monkeypatch, *calls, **flags)
     return [event.result.text for event in events if isinstance(event, ToolFinished)]
 
 
-def sql(query: str) -> Planned:
-    return Planned("query_data", {"sql": query})
+def sql(query: str) -> ScriptedCall:
+    return ScriptedCall("query_data", {"sql": query})
 
 
 EXPRESSIONS = (
@@ -271,8 +270,10 @@ async def test_queries_show_no_piece_of_a_column_of_secrets_and_leave_other_colu
 async def test_commands_that_change_the_looks_of_a_value_that_was_read_show_nothing_of_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = Planned("read_file", {"path": "notes.txt"})
-    calls = [Planned("shell", {"command": f"cat notes.txt | {command}"}) for command in ("rev", "xxd -p", "fold -w1")]
+    read = ScriptedCall("read_file", {"path": "notes.txt"})
+    calls = [
+        ScriptedCall("shell", {"command": f"cat notes.txt | {command}"}) for command in ("rev", "xxd -p", "fold -w1")
+    ]
     texts = await texts_of(folder, monkeypatch, read, *calls, permission_mode="auto")
     assert not any(leaks(text, TOKEN) for text in texts)
 
@@ -281,13 +282,13 @@ async def test_keys_in_the_environment_and_keys_of_ba_are_known(folder: Path, mo
     monkeypatch.setenv("INTERNAL_API_KEY", "qT4zW8nLx1vB6kRs0pYd")
     monkeypatch.setenv("OPENAI_API_KEY", "oK7mZ2xQ9cV4hJ1wLt5e")
     (folder / "copy.txt").write_text("qT4zW8nLx1vB6kRs0pYd"[::-1] + "\n" + " ".join("oK7mZ2xQ9cV4hJ1wLt5e"))
-    (text,) = await texts_of(folder, monkeypatch, Planned("read_file", {"path": "copy.txt"}))
+    (text,) = await texts_of(folder, monkeypatch, ScriptedCall("read_file", {"path": "copy.txt"}))
     assert not leaks(text, "qT4zW8nLx1vB6kRs0pYd")
     assert not leaks(text, "oK7mZ2xQ9cV4hJ1wLt5e")
 
 
 async def test_pieces_of_a_value_that_the_user_shares_are_shared_too() -> None:
-    sharing = Sharing("ask", search_of(TOKEN))
+    sharing = SecretSharing("ask", search_of(TOKEN))
     whole, piece = TOKEN, f"begins {TOKEN[:20]}, backwards {TOKEN[::-1]}"
     found = await sharing.looked(whole)
     assert sharing.open(whole, found)

@@ -13,17 +13,15 @@ from ba_tui.core.ports.datasets import NeedsConfirmation
 from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
-from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.sources import Sources
+from ba_tui.features.data.tools.data_tools import SessionData
 from ba_tui.features.data.tools.exports import ExportRules
-from ba_tui.features.data.tools.masking import Masking
-from ba_tui.features.data.tools.session_data import SessionData
+from ba_tui.features.data.tools.masking import ColumnMasks
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall, Judgement
-from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.tools.failed import Failed
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.write_ahead import write_ahead
 from tests.analysis.engines import engine_in
 
@@ -41,15 +39,6 @@ def judged(call: JudgedCall) -> Judgement:
     return Deny("a rule says so") if "closed" in str(call.args["path"]) else Allow()
 
 
-@frozen
-class Engines:
-    """ba_tui.features.data.tools.session_data.SessionEngines."""
-
-    engine: Analysis
-    sources: Sources
-    masking: Masking
-
-
 @pytest_asyncio.fixture
 async def data(tmp_path: Path) -> AsyncGenerator[SessionData]:
     folder = tmp_path / "work"
@@ -58,8 +47,8 @@ async def data(tmp_path: Path) -> AsyncGenerator[SessionData]:
     (folder / "sales.csv").write_text("\n".join(("id,region,amount", *rows)), encoding="utf-8")
     engine = engine_in(folder, state=tmp_path / "state" / "analysis")
     rules = ExportRules(Workspace(folder), WRITER, judged, write_ahead(folder))
-    engines = Engines(engine, Sources((), engine), Masking((), engine, print))
-    yield SessionData(engines, rules, Artifacts(tmp_path / "state" / "data"))
+    masks = ColumnMasks((), engine, print)
+    yield SessionData(engine, Sources((), engine), masks, rules, Artifacts(tmp_path / "state" / "data"))
     await engine.close()
 
 
@@ -96,7 +85,7 @@ async def test_what_an_export_refuses(data: SessionData, tmp_path: Path) -> None
         ("a.txt", UsageError, "no ending of a known format"),
         ("closed.csv", UsageError, "may not be written: a rule says so"),
         (".env.csv", UsageError, "a file for secrets"),
-        ("folder.csv", Failed, "is a folder"),
+        ("folder.csv", ToolFailure, "is a folder"),
     ]
     for path, error, words in refused:
         with pytest.raises(error, match=words):
@@ -121,6 +110,6 @@ async def test_a_file_may_not_be_placed_twice(data: SessionData, tmp_path: Path,
     await data.register("sales.csv")
     await data.exports.table("sales", "a.csv", Arrangement())
     (tmp_path / "work" / "a.csv").chmod(0o400)
-    with pytest.raises(Failed, match="read-only"):
+    with pytest.raises(ToolFailure, match="read-only"):
         await data.exports.table("sales", "a.csv", Arrangement(), confirmed=True)
     assert [path.name for path in (tmp_path / "work").iterdir() if path.name.endswith(".tmp")] == []

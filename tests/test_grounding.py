@@ -19,7 +19,7 @@ from ba_tui.core.events import Asked, Event, FiguresChecked, Steered, TurnEnded
 from ba_tui.core.questions import Reply
 from ba_tui.core.text.figures import FigureReport
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.house.test_imports import loaded_by
 from tests.loopback import ModelServer
 
@@ -60,7 +60,7 @@ def opened(folder: Path, **flags: Any) -> Conversation:
 
 
 def query(sql: str) -> Step:
-    return Step(calls=(Planned("query_data", {"sql": sql}),))
+    return Step(calls=(ScriptedCall("query_data", {"sql": sql}),))
 
 
 async def heard(talk: Conversation, prompt: str, reply: Reply | None = None) -> list[Event]:
@@ -125,7 +125,7 @@ async def test_a_result_that_was_cut_for_the_model_counts_in_full(folder: Path, 
     (folder / "long.txt").write_text("".join(f"measurement {at}: {at * 7919 % 99991}\n" for at in range(3_000)))
     middle = 1_500 * 7919 % 99991
     steps += [
-        Step(calls=(Planned("shell", {"command": "cat long.txt"}),)),
+        Step(calls=(ScriptedCall("shell", {"command": "cat long.txt"}),)),
         Step(say=f"Measurement 1500 shows {middle}."),
     ]
     talk = opened(folder, permission_mode="bypass")
@@ -197,7 +197,7 @@ async def test_fix_asks_the_model_once_with_the_nearest_numbers(folder: Path, st
 
 @pytest.mark.parametrize(("choice", "answers"), [("Ask the model to check", 2), ("Leave as it is", 1)])
 async def test_ask_leaves_it_to_the_person(folder: Path, steps: Steps, choice: str, answers: int) -> None:
-    steps += [Step(say="It was 7991 units."), Step(say="I don't know how many units it was: not 7991.")]
+    steps += [query("SELECT 7919 AS units"), Step(say="It was 7991 units."), Step(say="I don't know: not 7991 units.")]
     talk = opened(folder, **{"analysis.verify": "ask"})
     events = await heard(talk, "how many?", Reply("text", choice))
     await talk.close()
@@ -234,10 +234,12 @@ async def test_hostile_answers_are_judged_in_bounded_time(folder: Path, steps: S
 
 
 def test_nothing_is_loaded_before_the_first_figure(folder: Path, steps: Steps) -> None:
-    steps += [Step(calls=(Planned("read_file", {"path": "log.txt"}),)), Step(say="Read.")]
+    steps += [Step(calls=(ScriptedCall("read_file", {"path": "log.txt"}),)), Step(say="Read.")]
     loaded = loaded_by(folder, "-p", "look", BA_MODEL="openai/any", OPENAI_API_KEY="test")
-    assert "ba_tui.features.data.analysis.grounding.checking" in loaded
-    assert {name for name in loaded if "analysis.figures" in name or "grounding.observing" in name} == set()
+    assert {name for name in loaded if "features.figures." in name} == {
+        "ba_tui.features.figures.feature",
+        "ba_tui.features.figures.session",
+    }
 
 
 def printed(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -248,19 +250,21 @@ def printed(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_print_mode_tells_of_unsourced_figures_and_may_fail_for_them(folder: Path, steps: Steps) -> None:
+def test_print_mode_tells_of_figures_without_any_result_and_may_fail_for_them(folder: Path, steps: Steps) -> None:
     steps += [Step(say="Of your 12 boxes, 38.5 kg are sand.") for _ in range(3)]
     plain = printed(folder)
     assert (plain.returncode, plain.stdout) == (0, "Of your 12 boxes, 38.5 kg are sand.\n")
-    assert "ba: 1 of 2 figures is unsourced: 38.5." in plain.stderr
+    told = "ba: 1 figure of this answer could not be checked: there is no result to check against."
+    assert told in plain.stderr.splitlines()
     strict = printed(folder, "--strict-figures", "--output-format", "json")
     assert strict.returncode == 5
     found = json.loads(strict.stdout)
-    assert found["figure_counts"] == {"given": 1, "unsourced": 1}
+    assert found["figure_counts"] == {"given": 1, "unchecked": 1}
+    assert found["figures"][1]["note"] == "no result to check against"
     assert [found["result"][each["start"] : each["end"]] for each in found["figures"]] == ["12", "38.5"]
     lines = [json.loads(line) for line in printed(folder, "--output-format", "stream-json").stdout.splitlines()]
     (figures,) = [line for line in lines if line["type"] == "figures"]
-    assert [each["label"] for each in figures["figures"]] == ["given", "unsourced"]
+    assert [each["label"] for each in figures["figures"]] == ["given", "unchecked"]
     assert lines[-1]["figures"] == figures["figures"]
 
 

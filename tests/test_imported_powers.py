@@ -28,6 +28,7 @@ from ba_tui.core.events import (
     Notice,
     PlanChanged,
     Rewound,
+    SignedEvent,
     SkillsChanged,
     Steered,
     TeamChanged,
@@ -39,23 +40,21 @@ from ba_tui.core.events import (
     WorkingChanged,
     event_to_json,
 )
-from ba_tui.core.events.signed import Signed
 from ba_tui.core.messages import Image, Message, Opaque, Text, ToolUse, reminder, user
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import SeenFile, StateChange, Table, ToolResult
+from ba_tui.core.results import ActiveSkill, SeenFile, StateChange, Table, Todo, ToolResult
 from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.core.values import frozen
-from ba_tui.core.work import ActiveSkill, Todo
-from ba_tui.permissions.egress.detection import Egress
+from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
-from ba_tui.sessions.imports.conversation_only import KEPT, conversation_only
+from ba_tui.providers.scripted import ScriptedCall, Step
+from ba_tui.sessions.artifacts import FOLDER
+from ba_tui.sessions.imports.transcripts import KEPT, conversation_only
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import FILE, HEADER, read_header
-from ba_tui.sessions.results.artifacts import FOLDER
 from tests.loopback import ModelServer
 from tests.program import Program
 from tests.script import collect
@@ -94,7 +93,7 @@ def events_of(home: Path, id: str) -> list[Event]:
 
 
 @frozen
-class OfTomorrow(Signed):
+class OfTomorrow(SignedEvent):
     """A type of event that somebody adds to the union without a thought of imports."""
 
     type: Literal["of_tomorrow"] = "of_tomorrow"
@@ -242,7 +241,7 @@ def folder(tmp_path: Path) -> Path:
     return work
 
 
-TOUCH = Step(calls=(Planned("shell", {"command": "touch planted"}),))
+TOUCH = Step(calls=(ScriptedCall("shell", {"command": "touch planted"}),))
 
 
 async def asked(talk: Conversation, prompt: str) -> list[Event]:

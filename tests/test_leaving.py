@@ -11,12 +11,12 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 
-AWAY = Planned("web_fetch", {"url": "http://files.ba-test.invalid/a"})
-SEARCH = Planned("web_search", {"query": "weather"})
-READ = Planned("read_file", {"path": "a.txt"})
+AWAY = ScriptedCall("web_fetch", {"url": "http://files.ba-test.invalid/a"})
+SEARCH = ScriptedCall("web_search", {"query": "weather"})
+READ = ScriptedCall("read_file", {"path": "a.txt"})
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def asked(talk: Conversation, prompt: str, *replies: Reply) -> list[str]:
     return reasons
 
 
-def steps(*turns: tuple[Planned, ...]) -> list[Step]:
+def steps(*turns: tuple[ScriptedCall, ...]) -> list[Step]:
     return [step for calls in turns for step in (*(Step(calls=(call,)) for call in calls), Step(say="Done."))]
 
 

@@ -10,7 +10,7 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Notice, ToolFinished
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 from tests.skills.world import put
@@ -24,7 +24,7 @@ async def test_a_first_request_with_500_skills_has_less_than_16_kb(
         put(folder, f"some-skill-{number:03}", description=f"Does work number {number} of many. " * 8)
     put(folder, "zz-invoices", description="Reads invoices from suppliers and books them in the ledger.")
     trust_folder(tmp_path)
-    search = Step(calls=(Planned("tool_search", {"query": "invoices ledger"}),))
+    search = Step(calls=(ScriptedCall("tool_search", {"query": "invoices ledger"}),))
     with ModelServer([search], last=Step(say="Done.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = connect({"model": "openai/gpt-oss"}, tmp_path).library.create()

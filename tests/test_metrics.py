@@ -12,7 +12,7 @@ from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Event, ToolFinished
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -41,9 +41,9 @@ def described(request: Any) -> str:
 async def test_a_definition_is_told_mentioned_and_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trust_folder(folder)
     steps = [
-        Step(calls=(Planned("query_data", {"sql": "FROM metric('turnover', 'region') ORDER BY ALL"}),)),
-        Step(calls=(Planned("query_data", {"sql": "SELECT sum(units) AS sold FROM sales"}),)),
-        Step(calls=(Planned("analyse_data", {"operation": "profile", "table": "sales"}),)),
+        Step(calls=(ScriptedCall("query_data", {"sql": "FROM metric('turnover', 'region') ORDER BY ALL"}),)),
+        Step(calls=(ScriptedCall("query_data", {"sql": "SELECT sum(units) AS sold FROM sales"}),)),
+        Step(calls=(ScriptedCall("analyse_data", {"operation": "profile", "table": "sales"}),)),
         Step(say="Done."),
     ]
     with ModelServer(steps) as server:

@@ -10,7 +10,7 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Notice
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -30,14 +30,14 @@ def folder(tmp_path: Path) -> Path:
 async def test_a_folder_below_is_told_of_when_a_file_in_it_is_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = Step(calls=(Planned("read_file", {"path": "lib/x.py"}),))
+    read = Step(calls=(ScriptedCall("read_file", {"path": "lib/x.py"}),))
     with ModelServer([read, read], last=Step(say="Done.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = connect({"model": "openai/gpt-oss"}, folder).library.create()
         events = await collect(talk.say("read it"))
         await talk.close()
     notices = [event.text for event in events if isinstance(event, Notice)]
-    assert notices == ["Instructions count from now on: .claude/rules/py.md, lib/AGENTS.md."]
+    assert notices == ["Instructions apply from now on: .claude/rules/py.md, lib/AGENTS.md."]
     first, second, third = (request.body for request in server.requests)
     assert b"Words for all." in first
     assert b"Words for lib." not in first
@@ -56,7 +56,7 @@ async def test_a_mention_brings_them_with_the_same_request_and_once(
         await collect(talk.say("again @lib/x.py"))
         await talk.close()
     notices = [event.text for event in events if isinstance(event, Notice)]
-    assert "Instructions count from now on: .claude/rules/py.md, lib/AGENTS.md." in notices
+    assert "Instructions apply from now on: .claude/rules/py.md, lib/AGENTS.md." in notices
     first, second = (request.body for request in server.requests[:2])
     for words in (b"Words for lib.", b"Words for Python."):
         assert first.count(words) == second.count(words) == 1

@@ -15,7 +15,7 @@ from ba_tui.core.events import Asked, Event, Notice, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 
 ODD = os.fsdecode(b"n\xe4me.txt")
@@ -39,7 +39,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(tool: str, **args: Any) -> Step:
-    return Step(calls=(Planned(tool, args),))
+    return Step(calls=(ScriptedCall(tool, args),))
 
 
 async def talked(work: Path, monkeypatch: pytest.MonkeyPatch, prompt: str, *steps: Step) -> tuple[str, list[Event]]:

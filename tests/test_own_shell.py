@@ -1,4 +1,4 @@
-"""Commands of the person's own: what runs, what the model is told of them, and what it never learns."""
+"""Commands of the user's own: what runs, what the model is told of them, and what it never learns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ba_tui.core.events import Asked, Event, Notice, ToolFinished, ToolProgress,
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.turn import Turn
-from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import find
+from ba_tui.permissions.sandbox.layout import bubblewraps
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -92,7 +92,7 @@ async def test_no_request_ever_holds_a_private_command(folder: Path, server: Mod
 
 
 async def test_recall_does_not_find_a_private_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = (Planned("recall", {"query": "hu"}), Planned("recall", {"round": 1}))
+    calls = (ScriptedCall("recall", {"query": "hu"}), ScriptedCall("recall", {"round": 1}))
     with ModelServer([Step(say="Yes?"), Step(calls=calls), Step(say="Nothing.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = opened(folder)
@@ -221,7 +221,7 @@ async def test_a_command_runs_beside_a_turn_and_joins_its_next_request(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "notes.md").write_text("words\n")
-    steps = [Step(calls=(Planned("ask_user", {"question": "Ready?"}),)), Step(say="Done.")]
+    steps = [Step(calls=(ScriptedCall("ask_user", {"question": "Ready?"}),)), Step(say="Done.")]
     with ModelServer(steps) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = opened(folder)
@@ -248,7 +248,7 @@ async def test_a_shared_command_in_the_background_is_the_models_to_read_and_a_pr
         assert jobs.detach(command.call_id)
         await command.followed
         ids[private] = finished(command.events).summary
-    asks = tuple(Planned("shell_output", {"id": id, "all": True}) for id in ids.values())
+    asks = tuple(ScriptedCall("shell_output", {"id": id, "all": True}) for id in ids.values())
     with ModelServer([Step(calls=asks), Step(say="Done.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         events = await collect(talk.say("look"))

@@ -18,7 +18,7 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 
 SALES = "region,units\nNorth,12\nSouth,30\nNorth,5\n"
@@ -51,11 +51,11 @@ def server(monkeypatch: pytest.MonkeyPatch, replies: list[Step]) -> Iterator[Mod
 
 
 def code(*lines: str, **more: Any) -> Step:
-    return Step(calls=(Planned("python", {"code": "\n".join(lines), **more}),))
+    return Step(calls=(ScriptedCall("python", {"code": "\n".join(lines), **more}),))
 
 
 def sql(query: str) -> Step:
-    return Step(calls=(Planned("query_data", {"sql": query}),))
+    return Step(calls=(ScriptedCall("query_data", {"sql": query}),))
 
 
 def opened(folder: Path, **flags: Any) -> Conversation:

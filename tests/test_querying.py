@@ -16,11 +16,11 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Event, Notice, ToolFinished, ToolProgress
-from ba_tui.core.ports.mentions import Mentions, Suggestion
+from ba_tui.core.ports.context import Mentions, Suggestion
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Source, Table, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -49,8 +49,8 @@ def opened(folder: Path, **flags: Any) -> Conversation:
     return connect({"model": "openai/any", **flags}, folder).library.create()
 
 
-def planned(sql: str) -> Planned:
-    return Planned("query_data", {"sql": sql})
+def planned(sql: str) -> ScriptedCall:
+    return ScriptedCall("query_data", {"sql": sql})
 
 
 def results(events: Sequence[Event]) -> list[ToolResult]:
@@ -236,14 +236,14 @@ async def test_the_person_queries_and_the_model_reads_the_result(folder: Path, s
     assert first.summary == "R1 · 2 rows"
     await collect(talk.say("and?"))
     body = server.requests[-1].body.decode()
-    assert "The person ran a query on the data of this session" in body
+    assert "The user ran a query on the data of this session" in body
     assert "North,17" in body
     assert "FROM sale\\n" not in body
     await talk.close()
 
 
 async def begun(talk: Conversation, sql: str) -> tuple[asyncio.Task[list[Event]], Any]:
-    """A query of the person's that the engine works on."""
+    """A query of the user's that the engine works on."""
     turn, running = talk.shell.query(sql), asyncio.Event()
 
     async def follow() -> list[Event]:
@@ -269,7 +269,7 @@ async def test_results_outlive_an_interrupt_a_crash_of_the_helper_and_a_restart(
     (stopped,) = results(await task)
     assert stopped.error
     assert stopped.error.kind == "interrupted"
-    assert stopped.error.message == "Interrupted by the person."
+    assert stopped.error.message == "Interrupted by the user."
 
     task, _ = await begun(talk, ENDLESS)
     pids = helpers()

@@ -15,13 +15,13 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.cli.main import run
-from ba_tui.cli.report_files import write_report
+from ba_tui.cli.sessions import write_report
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
-from ba_tui.tools.failed import Failed
+from ba_tui.providers.scripted import ScriptedCall, Step
+from ba_tui.tools.failures import ToolFailure
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -45,9 +45,11 @@ def folder(tmp_path: Path) -> Path:
 async def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
     """A conversation with two queries, a chart and an answer."""
     steps = [
-        Step(calls=(Planned("query_data", {"sql": TOTALS}),)),
-        Step(calls=(Planned("query_data", {"sql": "FROM metric('sold', 'region') ORDER BY ALL"}),)),
-        Step(calls=(Planned("chart", {"data": "R1", "kind": "bar", "x": "region", "y": "units", "title": TITLE}),)),
+        Step(calls=(ScriptedCall("query_data", {"sql": TOTALS}),)),
+        Step(calls=(ScriptedCall("query_data", {"sql": "FROM metric('sold', 'region') ORDER BY ALL"}),)),
+        Step(
+            calls=(ScriptedCall("chart", {"data": "R1", "kind": "bar", "x": "region", "y": "units", "title": TITLE}),)
+        ),
         Step(say="South sold **30** units, <b>most</b>, 13 more than North; 318 came back."),
     ]
     with ModelServer(steps) as server:
@@ -143,7 +145,7 @@ async def test_what_a_report_refuses(talk: Conversation, folder: Path) -> None:
 async def test_a_report_that_can_not_be_written_whole_leaves_no_part_of_it(talk: Conversation, folder: Path) -> None:
     in_the_way = folder / "sales-data" / "rerun.py"
     in_the_way.mkdir(parents=True)
-    with pytest.raises(Failed, match="is a folder"):
+    with pytest.raises(ToolFailure, match="is a folder"):
         await datasets(talk).exports.report("sales.py", title="Sales", confirmed=True)
     assert not (folder / "sales.py").exists()
     assert list((folder / "sales-data").iterdir()) == [in_the_way]

@@ -28,7 +28,7 @@ from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 
 TREES = int(os.environ.get("BA_FUZZ", "8"))
@@ -88,7 +88,7 @@ class Tree:
     base: Path
     draw: Callable[[Any], Any]
     reachable: set[str] = field(default_factory=set)
-    """What files of the person's own lead to: they may."""
+    """What files of the user's own lead to: they may."""
 
     def at(self, name: str) -> Path:
         path = self.base / name
@@ -204,7 +204,7 @@ async def refused(tree: Tree, work: Path) -> set[str]:
         if path.is_file():
             result = await reading.run({"path": str(path)}, Call("c", Branch(Turn(), Transcript()), consults=(denied,)))
             given |= {word for word in map(canary, (*SECRETS, *OUTSIDE)) if word in result.text}
-    # What the person's own files lead to may come with them, but no secrets.
+    # What the user's own files lead to may come with them, but no secrets.
     given |= {canary(name) for name in tree.reachable if name in OUTSIDE}
     return {canary(name) for name in (*SECRETS, *OUTSIDE)} - given
 
@@ -214,7 +214,7 @@ async def denied(question: Any) -> Reply:
 
 
 def called(tool: str, **args: Any) -> Step:
-    return Step(calls=(Planned(tool, args),))
+    return Step(calls=(ScriptedCall(tool, args),))
 
 
 CALLS = (

@@ -12,13 +12,12 @@ from ba_tui.assembly import connect
 from ba_tui.cli.main import run
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Asked, Checkpointed, Event, Notice, ToolFinished
+from ba_tui.core.ports.sessions import FileChange
 from ba_tui.core.questions import Reply
-from ba_tui.core.rewinding import FileChange
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import places
-from ba_tui.sessions.checkpoints.keeper import session_patch
-from ba_tui.sessions.checkpoints.turn_writes import SLACK
-from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.sessions.checkpoints.keeper import SLACK, session_patch
+from ba_tui.settings.sections.agents import CheckpointSettings
 from tests.script import collect
 
 SCRIPT = """

@@ -19,7 +19,7 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.resources import places
 from tests.analysis.servers import PASSWORD, postgres_server
 from tests.loopback import ModelServer
@@ -64,7 +64,7 @@ def opened(folder: Path, **flags: Any) -> Conversation:
 async def queried(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: dict[str, str], reply: str = "deny", **flags: Any
 ) -> tuple[list[ToolResult], list[Asked], ModelServer]:
-    steps = [*(Step(calls=(Planned("query_data", call),)) for call in calls), Step(say="Done.")]
+    steps = [*(Step(calls=(ScriptedCall("query_data", call),)) for call in calls), Step(say="Done.")]
     with ModelServer(steps) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = opened(folder, **flags)

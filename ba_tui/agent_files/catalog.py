@@ -1,4 +1,4 @@
-"""Where files of agents lie, and all the agents that they describe. What a file means stands in ``agent_file``."""
+"""Finds the files of agents in all folders, and the main agent of a session. ``agent_file`` reads the files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ba_tui.agent_files.means import MAX_NAME, AgentMeans
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events import MAIN
 from ba_tui.core.ports.agents import AgentLine
-from ba_tui.core.text.ranking import matching
-from ba_tui.core.text.wording import one_word
+from ba_tui.core.teamwork import AgentSpec
+from ba_tui.core.text.wording import clipped, matching, one_word, suggestion
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress, Owner, shown
-from ba_tui.resources import Places, bundled, user_home
+from ba_tui.resources import UserFolders, bundled, user_home
+from ba_tui.settings import Settings
 
 if TYPE_CHECKING:
-    from ba_tui.agent_files.agent_file import AgentFile
-    from ba_tui.agent_files.reading import AgentText
+    from ba_tui.agent_files.agent_file import AgentFile, AgentText
+
 
 AgentFormat: TypeAlias = Literal[".md", ".toml"]
 LARGEST = 200_000
-"""Bytes of a file; a longer one is no prompt."""
+"""Bytes of the largest file."""
 MOST = 1_000
-"""Files of one folder that are looked at."""
+"""Most files of a folder."""
 DEEPEST = 6
 PROJECT = (".opencode/agent", ".opencode/agents", ".claude/agents", ".ba/agents")
 PLUGINS = "plugins/*/agents"
@@ -35,13 +37,13 @@ FOREIGN = frozenset({".claude", ".opencode", "opencode"})
 """Folders of other assistants."""
 CODEX = ".codex/agents"
 DOCUMENTS = frozenset({"readme.md", "claude.md", "agents.md", "changelog.md", "contributing.md", "license.md"})
-"""What lies beside agents in collections and describes none, unless it has front matter."""
+"""Files in collections of agents that describe no agent, unless they have front matter."""
 
 
 @frozen
 class AgentFolder:
-    """A folder that files of agents lie in, also deeper; one of a ``plugin`` has none below. ``open``: whether it may
-    be looked into now."""
+    """A folder with files of agents, also in its subfolders, except for a ``plugin``. ``open``: whether it may be read
+    now."""
 
     path: Path
     source: Owner
@@ -53,8 +55,8 @@ class AgentFolder:
 def agent_folders(
     bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]
 ) -> Callable[[], Sequence[AgentFolder]]:
-    """Where agents come from, a later folder wins: what ships with ba, the person's, the project's if trusted. It looks
-    for plugins each time it is called."""
+    """Return a function that lists the folders of agents: bundled, the user's, the project's if trusted. A later folder
+    takes precedence. Each call looks for plugins again."""
     own = [AgentFolder(home / CODEX, "user", ".toml")] if home else []
     own += [AgentFolder(home / ".config" / "opencode" / name, "user") for name in ("agent", "agents")] if home else []
     own += [AgentFolder(home / ".claude" / "agents", "user")] if home else []
@@ -73,13 +75,13 @@ def agent_folders(
 
 
 class AgentFiles:
-    """core.ports.agents.Agents, and what delegation needs: every agent of some folders, as far as ``ingress`` lets
-    their files be read. A file is read again only when it has changed. Any thread."""
+    """core.ports.agents.Agents: the agents of some folders whose files ``ingress`` allows to read. A file is read again
+    only when it has changed. Thread-safe."""
 
     def __init__(
         self, folders: Callable[[], Sequence[AgentFolder]], ingress: Ingress, means: AgentMeans, given: str = ""
     ) -> None:
-        """``given``: agents of the flag --agents, which count before those of files."""
+        """``given``: the value of --agents, whose agents take precedence over those of files."""
         self._folders = folders
         self._given = given
         self._ingress = ingress
@@ -88,7 +90,7 @@ class AgentFiles:
         self._read: dict[Path, tuple[tuple[int, ...], AgentText]] = {}
 
     def look(self) -> Sequence[AgentFile]:
-        """Every agent by name; of those of one name the one that counts comes first. Blocks."""
+        """Return all agents by name; of agents with the same name the effective one comes first. Blocks."""
         with self._lock:
             found: dict[str, list[AgentFile]] = {}
             seen: set[str] = set()
@@ -105,23 +107,23 @@ class AgentFiles:
             return [agent for name in sorted(found) for agent in _ranked(found[name])]
 
     def beside(self, name: str) -> tuple[Sequence[AgentFolder], Ingress]:
-        """The folders called ``name`` beside ba's own folders of agents, and what lets their files be read."""
+        """Return the folders called ``name`` next to ba's own folders of agents, and the ingress for their files."""
         ours = [each for each in self._folders() if each.path.name == BESIDE and not each.plugin]
         ours = [each for each in ours if each.path.parent.name not in FOREIGN]
         return [replace(folder, path=folder.path.with_name(name)) for folder in ours], self._ingress
 
     def missing(self, model: str) -> str:
-        """Why a file may not name ``model``, or why the model can't be asked; empty when it can."""
+        """Return why ``model`` can't be used; empty when it can."""
         return self._means.missing(model)
 
     def own(self) -> bool:
-        """Whether there are files of the person's or the project's. Looks at folders, reads no file."""
+        """Return whether the user or the project has agents. Lists folders, reads no file."""
         folders = (folder for folder in self._folders() if folder.source != "bundled")
         found = (folder.path.is_dir() and folder.open() and any(files_below(folder)) for folder in folders)
         return bool(self._given) or any(found)
 
     def find(self, name: str) -> AgentFile | None:
-        """The agent that counts, also a broken one; the name of a plugin may be left out where one agent is meant."""
+        """Return the effective agent, even if broken. The plugin's name may be left out if the rest is unambiguous."""
         counting = [agent for agent in self.look() if not agent.shadowed]
         exact = next((agent for agent in counting if agent.spec.name == name), None)
         last = [agent for agent in counting if agent.spec.name.rpartition(":")[2] == name]
@@ -144,7 +146,7 @@ class AgentFiles:
         return found.spec.prompt
 
     def described(self, path: Path) -> Sequence[AgentLine]:
-        """What a file of the person's describes, or those of a folder, wherever it lies. Reads files."""
+        """Return the agents of one file or folder of the user, at any place. Reads files."""
         formats: Sequence[AgentFormat] = (".md", ".toml")
         folders = [AgentFolder(path, "user", format) for format in formats]
         if not path.is_dir():
@@ -155,24 +157,24 @@ class AgentFiles:
         return [agent.line for agent in agents if agent]
 
     def _of_flag(self) -> Sequence[AgentFile]:
-        """Raises UsageError when the flag is no JSON of agents."""
+        """Return the agents of --agents. Raises UsageError for an invalid value."""
         if not self._given:
             return ()
-        from ba_tui.agent_files.agent_file import agent_of  # noqa: PLC0415 - see _agent
-        from ba_tui.agent_files.reading import given_agents  # noqa: PLC0415
+        from ba_tui.agent_files import agent_file  # noqa: PLC0415 - see _agent
 
-        return [agent_of(text, Path("--agents"), "user", self._means) for _, text in given_agents(self._given)]
+        texts = agent_file.given_agents(self._given)
+        return [agent_file.agent_of(text, Path("--agents"), "user", self._means) for _, text in texts]
 
     def _agent(self, path: Path, folder: AgentFolder) -> AgentFile | None:
-        from ba_tui.agent_files.agent_file import agent_of  # noqa: PLC0415 - not before somebody looks
+        from ba_tui.agent_files import agent_file  # noqa: PLC0415 - loaded when agents are first listed
 
         text = self._text(path, folder)
         if path.name.casefold() in DOCUMENTS and not text.spelled:
             return None
-        return agent_of(text, path, folder.source, self._means, folder.plugin)
+        return agent_file.agent_of(text, path, folder.source, self._means, folder.plugin)
 
     def _text(self, path: Path, folder: AgentFolder) -> AgentText:
-        from ba_tui.agent_files.reading import AgentText  # noqa: PLC0415 - see _agent
+        from ba_tui.agent_files.agent_file import AgentText  # noqa: PLC0415 - see _agent
 
         try:
             status = path.stat()
@@ -187,9 +189,9 @@ class AgentFiles:
 
 
 def project_agents(
-    where: Places, ingress: Ingress, trusts: Callable[[Path], bool], means: AgentMeans, given: str
+    where: UserFolders, ingress: Ingress, trusts: Callable[[Path], bool], means: AgentMeans, given: str
 ) -> AgentFiles:
-    """All agents there are for the project that ``ingress`` reads."""
+    """Return all agents for the project of ``ingress``."""
     root = ingress.root
     shipped = bundled("config") / "agents"
     folders = agent_folders(shipped, user_home(), where.config, root, lambda: trusts(root))
@@ -197,20 +199,20 @@ def project_agents(
 
 
 def read_agent(path: Path, source: Owner, ingress: Ingress) -> AgentText:
-    """What the file at ``path`` says; what is wrong with it is its trouble. Raises OSError."""
-    from ba_tui.agent_files.reading import AgentText, read_markdown, read_toml  # noqa: PLC0415 - see AgentFiles._agent
+    """Read the file at ``path``; problems are in its ``trouble``. Raises OSError."""
+    from ba_tui.agent_files import agent_file  # noqa: PLC0415 - see AgentFiles._agent
 
     try:
         text = ingress.text(path, LARGEST + 1, source)
     except FileRefused as error:
-        return AgentText(trouble=f"it was not read: {error.strerror}")
+        return agent_file.AgentText(trouble=f"it was not read: {error.strerror}")
     if path.stat().st_size > LARGEST:
-        return AgentText(trouble=f"it is larger than {LARGEST // 1_000} KB")
-    return read_toml(text) if path.suffix.casefold() == ".toml" else read_markdown(text)
+        return agent_file.AgentText(trouble=f"it is larger than {LARGEST // 1_000} KB")
+    return agent_file.read_toml(text) if path.suffix.casefold() == ".toml" else agent_file.read_markdown(text)
 
 
 def files_below(folder: AgentFolder) -> Iterator[Path]:
-    """The files of a folder that may describe agents, in order; a link to a folder above is not followed again."""
+    """Yield the files of a folder that may describe agents, in order. Links to a folder above are not followed."""
     top, seen, count = len(folder.path.parts), set[str](), 0
     for here, folders, names in os.walk(folder.path, followlinks=True):
         real = os.path.realpath(here)
@@ -221,7 +223,7 @@ def files_below(folder: AgentFolder) -> Iterator[Path]:
         below = not folder.plugin and len(Path(here).parts) - top < DEEPEST
         folders[:] = sorted(name for name in folders if below and not name.startswith("."))
         for name in sorted(names):
-            # Of plugins only what trust covers: its pattern knows small letters alone.
+            # Trust covers only files of plugins that match its pattern, which is in lower case.
             ending = name if folder.plugin else name.casefold()
             if ending.endswith(folder.format) and not name.startswith("."):
                 count += 1
@@ -231,7 +233,7 @@ def files_below(folder: AgentFolder) -> Iterator[Path]:
 
 
 def _ranked(same: Sequence[AgentFile]) -> list[AgentFile]:
-    """Agents of one name, the one that counts first: the latest that works, else the latest."""
+    """Sort agents of one name, the effective one first: the latest that works, else the latest."""
     latest = list(reversed(same))
     working = next((agent for agent in latest if not agent.trouble), latest[0])
     others = [agent for agent in latest if agent is not working]
@@ -241,3 +243,35 @@ def _ranked(same: Sequence[AgentFile]) -> list[AgentFile]:
 def _shadowed(agent: AgentFile, by: AgentFile) -> AgentFile:
     warning = f"{shown(by.path)} describes an agent of the same name, which counts"
     return replace(agent, shadowed=True, warnings=(*agent.warnings, warning))
+
+
+def main_spec(files: AgentFiles, settings: Settings, system: str, skills: str) -> AgentSpec:
+    """Return the main agent: ba, or the agent of --agent. ``system``: ba's prompt; ``skills``: the list of skills.
+
+    Raises:
+        UsageError: the agent is unknown (the error suggests the nearest name) or broken.
+    """
+    name = settings.agents.main
+    spec = AgentSpec(MAIN, prompt=system, max_loops=settings.max_loops)
+    if name:
+        # Its tools and limits apply as for a sub-agent.
+        found = agent_called(files, name).spec
+        # The user's effort takes precedence over that of the file, as the user's model does.
+        effort = "" if settings.effort else found.effort
+        spec = replace(found, name=MAIN, max_loops=settings.max_loops, effort=effort)
+    return replace(spec, prompt="\n\n".join(part.strip() for part in (spec.prompt, skills) if part.strip()))
+
+
+def agent_called(files: AgentFiles, name: str) -> AgentFile:
+    """Return the agent ``name``. Raises UsageError with the nearest name, or the reason why it can't be used."""
+    from ba_tui.settings.tool_names import agent_name  # noqa: PLC0415 - see AgentFiles
+
+    found = files.find(name) or files.find(agent_name(name))
+    if found is None:
+        names = [agent.spec.name for agent in files.look() if agent.usable]
+        raise UsageError(f"There is no agent {clipped(name, 60)!r}: {suggestion(name, names)}.", "See ba agents list.")
+    if found.trouble:
+        raise UsageError(f"The agent {found.spec.name} can't be used: {found.trouble}.", f"Correct {found.path}.")
+    if found.off:
+        raise UsageError(f"The agent {found.spec.name} is switched off in {found.path}.", "Choose another agent.")
+    return found

@@ -2,76 +2,58 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from ba_tui.agent_files.catalog import AgentFiles
+from ba_tui.context.files import find_ripgrep
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import off_loop
-from ba_tui.core.events import Notice
+from ba_tui.core.events import MAIN, Event, Notice, TurnEnded, TurnResumed, TurnStarted
+from ba_tui.core.ports.contributions import Ports
+from ba_tui.core.results import SeenFile
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Listener
-from ba_tui.core.values import frozen
-from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage, known_features
-from ba_tui.ingress import Ingress
-from ba_tui.permissions.sandbox.from_settings import limits_for
+from ba_tui.core.values import Once, frozen, late
+from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage, installed_features, known_features
+from ba_tui.permissions.sandbox.confinement import limits_for
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.resources import Places, bundled, project_root
-from ba_tui.sessions.checkpoints.keeper import checkpoints_for
-from ba_tui.settings import Loaded
-from ba_tui.skills.active import ActiveSkills, active_folders, folder_named, joining
-from ba_tui.skills.dependencies import Environments
-from ba_tui.skills.folders import SkillFolders
+from ba_tui.resources import UserFolders, bundled, project_root
+from ba_tui.settings import LoadedSettings
+from ba_tui.settings.hooks import FoundHooks
+from ba_tui.skills.active import ActiveSkills, joining
 from ba_tui.skills.prompt import SkillNotes
-from ba_tui.skills.scripts import Allowed
-from ba_tui.tools.builtin.own_shell import own_query, own_shell
-from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.builtin.shell import Shell, started_in
-from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.builtin.skills import locating_skills, naming_skill_files, skill_tools
-from ba_tui.tools.definitions import load_definitions, with_examples
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.editing.undoing import recover_changes
-from ba_tui.tools.guards.breaker import Health
-from ba_tui.tools.guards.checkpoint import Checkpointing
-from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
-from ba_tui.tools.guards.once import Memory
-from ba_tui.tools.guards.output import Delivery
-from ba_tui.tools.guards.permission import Gate, permission
-from ba_tui.tools.guards.recording import Recording
-from ba_tui.tools.guards.skill_limits import within_skill
-from ba_tui.tools.isolated_tools import IsolatedTools
+from ba_tui.tools.definitions import late_guard, late_tool, load_definitions, wrapped
 from ba_tui.tools.registry import Registry
 from ba_tui.tools.running.background import Shells
-from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.running.shell_program import Shell
 from ba_tui.tools.session_scope import SessionScope
-from ba_tui.tools.toolbox import SessionPlace, Shared, Supply, ToolContext, builtin_tools, stocked
-from ba_tui.tools.web.tools import web_options
+from ba_tui.tools.toolbox import SessionPlace, Supply, ToolContext, builtin_tools, recover_changes, stocked
 from ba_tui.write_ahead import write_ahead
 
 if TYPE_CHECKING:
-    from ba_tui.hooks.turns import HookTurns
+    from ba_tui.assembly.guards import SessionGuards
+    from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+    from ba_tui.tools.editing.seen_files import SeenFiles
+    from ba_tui.tools.guards.checkpoint import CheckpointGuard
+    from ba_tui.tools.running.command_runner import CommandRunner
 
 READERS = {"read_file", "list_files"}
 QUERY = "query_data"
 """The tool that runs the user's own queries, when a feature brings it."""
-T = TypeVar("T")
 
 
-def unusable(
-    guarded: GuardedTools, hooks: Iterable[str], tools: Iterable[str], skills: Iterable[str]
-) -> tuple[Notice, ...]:
+def unusable(guarded: GuardedTools, tools: Iterable[str], skills: Iterable[str]) -> tuple[Notice, ...]:
     """Return notices for what a session can't use or has undone, with the reasons; ``guarded`` knows its own."""
     return (
         *(Notice(text, "warning") for text in guarded.recovered),
         *(Notice(f"A workflow can't be used: {text}", "warning") for text in guarded.registry.joined_problems()),
+        *(Notice(text, "warning") for text in installed_features().problems),
         *(notice for feature in guarded.features for notice in feature.notices),
-        *(Notice(f"A hook can't be used: {text}", "warning") for text in hooks),
         *(Notice(text, "warning", "See ba tools list.") for text in tools),
         *(Notice(text, "warning", "See ba skills list.") for text in skills),
     )
@@ -81,21 +63,53 @@ def unusable(
 class ToolSettings:
     """What the process knows of tools: the ``loaded`` settings, folders, and the ``shell`` for commands."""
 
-    loaded: Loaded
-    where: Places
+    loaded: LoadedSettings
+    where: UserFolders
     shell: Shell
     attended: bool = False
-    """Whether somebody can be asked."""
+    """Whether the user can be asked."""
     agents: Callable[[], AgentFiles] | None = None
-    """Where agents are described."""
+    """Returns the agents that files describe."""
     key_variables: frozenset[str] = frozenset()
     """Names of the environment variables that hold keys."""
     trusted: Path | None = None
     """The root of the project, when the user trusts it."""
 
 
+class TurnCheckpoints:
+    """core.tool.Guard and a listener: saves the files of turns that change some. ``make``: see CheckpointGuard; it is
+    called before the first call of a tool."""
+
+    def __init__(self, make: Callable[[], CheckpointGuard]) -> None:
+        self._opening: Event | None = None
+        """The event that opened the running turn."""
+
+        def made() -> CheckpointGuard:
+            guard = make()
+            if self._opening:
+                guard.apply(self._opening)
+            return guard
+
+        self._guard = Once(made)
+
+    def guard(self, tool: Tool) -> Tool:
+        return self._guard().guard(tool)
+
+    def apply(self, event: Event) -> None:
+        if self._guard.made:
+            self._guard.made.apply(event)
+        elif event.agent == MAIN and isinstance(event, TurnStarted | TurnResumed):
+            self._opening = event
+        elif event.agent == MAIN and isinstance(event, TurnEnded):
+            self._opening = None
+
+    async def close(self) -> None:
+        if self._guard.made:
+            await self._guard.made.close()
+
+
 class GuardedTools:
-    """Made once for a session; all its agents share it."""
+    """The tools of a session, shared by all its agents."""
 
     def __init__(
         self,
@@ -103,46 +117,53 @@ class GuardedTools:
         scope: SessionScope,
         permissions: SessionPermissions,
         notes: SkillNotes,
-        hooks: HookTurns | None,
+        hooks: FoundHooks,
     ) -> None:
         settings, where, skills = process.loaded.settings, process.where, notes.skills
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         self.writes = permissions.record(scope.instructions(settings, where, skills.catalog.ingress))
-        runner = runner_for(settings, permissions, SkillFolders(partial(active_folders, skills)), self.writes)
+        runner: Once[CommandRunner] = Once(
+            lambda: late("ba_tui.tools.running.outside:session_runner")(settings, permissions, skills, self.writes)
+        )
         self._notes, self._egress, self.results = notes, permissions.egress, scope.results
         self.shells = Shells(scope.results.open)
 
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.search, self.ahead = definitions["tool_search"], write_ahead(project_root(scope.cwd), scope.id, where)
-        place = SessionPlace(
+        self.place = place = SessionPlace(
             workspace, process.shell, find_ripgrep(), settings.secrets, policy.denies_reading, self.ahead
         )
-        means = ToolContext(
-            self.shells, scope.results, web_options(settings, process.loaded.own, os.environ), scope.history, runner,
-            scope.modalities,
-        )  # fmt: skip
-        allowed, seconds = Allowed(where.state / "skill_scripts.json"), settings.commands.skill_timeout
-        scripts = SkillScripts(
-            lambda id: skills.found(id).folder, Environments(where.cache / "skills"), allowed, seconds
+        means = ToolContext(self.shells, scope.results, scope.history, runner, scope.modalities)
+        seen: Callable[[Callable[[str], SeenFile | None]], SeenFiles] = late(
+            "ba_tui.tools.editing.seen_files:SeenFiles"
         )
-        builtin = builtin_tools(definitions, place, means, SeenFiles(lambda path: scope.transcript.seen.get(path)))
+        known = Once(lambda: seen(lambda path: scope.transcript.seen.get(path)))
+        naming = "ba_tui.tools.builtin.skills:naming_skill_files"
+        skill_folders = Once(lambda: runner().skills)
+        skill_tools = (definitions["activate_skill"].late(skills, notes), definitions["end_skill"].late(notes))
         tools = (
-            *(naming_skill_files(tool, runner.skills, workspace.root) for tool in builtin),
-            *skill_tools(definitions, skills, notes),
-            run_skill_script_tool(
-                definitions["run_skill_script"], ScriptPlace(workspace, process.shell, self.shells, runner), scripts
+            *(
+                wrapped(tool, naming, skill_folders, workspace.root)
+                for tool in builtin_tools(definitions, place, means, known)
+            ),
+            *(skill_tools if skills.choices.enabled else ()),
+            definitions["run_skill_script"].late(
+                where, partial(_skill_folder, skills), settings.commands.skill_timeout, place, self.shells, runner
             ),
         )
-        gate = Gate(policy.judge, policy.remember, partial(started_in, workspace), workspace.shown)
         named = {tool.name: tool for tool in tools}
         self.readers = {name: named[name] for name in READERS}
-        """Without their guards: for what the person names."""
+        """The tools without their guards, for files and commands that the user names."""
 
-        ports: dict[type[Any], object] = {
-            Ingress: skills.catalog.ingress,
-            ActiveSkills: skills,
-            Shells: self.shells,
-        }
+        ports = Ports()
+        ports.add(
+            {
+                "ba_tui.ingress:Ingress": lambda: skills.catalog.ingress,
+                "ba_tui.settings.hooks:FoundHooks": lambda: hooks,
+                "ba_tui.skills.active:ActiveSkills": lambda: skills,
+                "ba_tui.tools.running.background:Shells": lambda: self.shells,
+            }
+        )
         self.context = context = SessionContext(
             scope,
             process.loaded,
@@ -163,63 +184,52 @@ class GuardedTools:
         opened = list[OpenFeature]()
         for feature in known_features():
             opened.append(feature.opened(context))
-            ports |= opened[-1].ports
+            ports.add(opened[-1].ports)
         self.features = tuple(opened)
         self.recovered = recover_changes(where, scope.cwd, settings)
-        tools = tuple(
-            with_examples(tool, definitions) for tool in (*tools, *(each for one in opened for each in one.tools))
+        tools = (*tools, *(each for one in opened for each in one.tools))
+        self.checkpoints: Once[SessionCheckpoints] = Once(
+            lambda: late("ba_tui.sessions.checkpoints.keeper:checkpoints_for")(
+                where, scope.cwd, scope.id, settings.checkpoints
+            )
         )
+        self.checkpointing = TurnCheckpoints(self._checkpointing)
+        judging = [feature.judging for feature in opened if feature.judging]
+        hooking = next((feature.hook_guards for feature in opened if feature.hook_guards), None)
+        checkpoint = self.checkpointing.guard if scope.id else None
+        self.guards: Once[SessionGuards] = Once(
+            lambda: late("ba_tui.assembly.guards:SessionGuards")(
+                context, place, tools, judging, checkpoint, self.writes, hooking
+            )
+        )
+        shell, query = named["shell"], next((tool for tool in tools if tool.name == QUERY), None)
+        self.own_shell = late_tool(shell, lambda: self.guards().own_shell(shell))
+        self.own_query = late_tool(query, lambda: self.guards().own_query(query)) if query else None
 
-        delivery = Delivery(scope.results, scope.fullness, settings.secrets)
-        self.own_shell = own_shell(named["shell"], permission(gate), permissions.sharing, delivery)
-        query = next((tool for tool in tools if tool.name == QUERY), None)
-        self.own_query = query and own_query(query, permission(gate), permissions.sharing, delivery)
-
-        self.health = Health(tools)
-        self.checkpoints = checkpoints_for(where, scope.cwd, scope.id, settings.checkpoints)
-        self.checkpointing = Checkpointing(
-            self.checkpoints.take,
-            self.checkpoints.settle,
-            lambda: scope.transcript.turns,
-            lambda: any(job.state == "running" for job in self.shells.list()),
-        )
-        shared = Shared(
-            Memory(workspace.resolve),
-            self.health,
-            delivery,
-            permissions.sharing,
-            self.checkpointing.guard if scope.id else None,
-            Recording(self.writes, workspace, permissions.sandbox.holds).guard,
-            runner.review.settle,
-            naming=locating_skills(partial(folder_named, skills)),
-            mode_changed=policy.mode_changes.settled,
-        )
-        wrappers = [feature.judging for feature in opened if feature.judging]
-        self.isolated = IsolatedTools(
-            definitions,
-            place,
-            reduce(lambda judge, wrap: wrap(judge), wrappers, within_skill(policy.judge, skills.limits)),
-            policy.remember,
-            shared,
-            lambda: self.registry,
-            hook_guards(hooks),
-        )
-
-        # People's own tools join when the registry is refreshed.
+        # The user's own tools are added when the registry is refreshed.
         workers = WorkerSettings(scope.cwd, process.shell.inherited(), limits.for_seconds())
         self.registry: Registry = stocked(
             tools,
-            self.isolated.session_guard(),
+            late_guard(lambda writers: self.guards().guard(writers)),
             Supply(
                 where,
                 skills.catalog.ingress,
                 workers,
                 settings.tool_dirs,
-                replace(workers, confine=runner.confine_worker),
+                replace(workers, confine=lambda: runner().confine_worker()),
                 permissions.sandbox,
                 tuple(source for feature in opened for source in feature.sources),
                 self.writes.close,
             ),
+        )
+
+    def _checkpointing(self) -> CheckpointGuard:
+        scope, checkpoints = self.context.scope, self.checkpoints()
+        return late("ba_tui.tools.guards.checkpoint:CheckpointGuard")(
+            checkpoints.take,
+            checkpoints.settle,
+            lambda: scope.transcript.turns,
+            lambda: any(job.state == "running" for job in self.shells.list()),
         )
 
     def at(self, stage: Stage, parts: AgentParts) -> Iterator[Interceptor]:
@@ -231,7 +241,7 @@ class GuardedTools:
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """What hears the events of the session, in order; last what keeps the files of a turn that ends."""
+        """Return the listeners for the session's events in order; the one that saves a turn's files comes last."""
         features = (listener for feature in self.features for listener in feature.listeners)
         return (self._egress.apply, *features, self.checkpointing.apply)
 
@@ -242,7 +252,7 @@ class GuardedTools:
         return (*reading, *joining(self._notes.skills), *features)
 
     def shell(self) -> Tool | None:
-        """The shell within its guards."""
+        """Return the shell within its guards."""
         return self.registry.get_tool("shell")
 
     async def close(self) -> None:
@@ -255,10 +265,6 @@ class GuardedTools:
         await off_loop(self.registry.close)
 
 
-def hook_guards(along: HookTurns | None) -> HookGuards:
-    """The guards that fire the hooks on tools."""
-    if along is None:
-        return UNHOOKED
-    from ba_tui.tools.guards.hooks import hooking  # noqa: PLC0415 - most people have no hooks
-
-    return hooking(along.hooks)
+def _skill_folder(skills: ActiveSkills, id: str) -> Path:
+    """Return the folder of a skill. Raises BaError."""
+    return skills.found(id).folder

@@ -1,28 +1,26 @@
-"""``ba agents``: lists, shows and checks the agents that files describe.
-
-How they are found and what a file means stands in ``ba_tui.features.teams.engine``.
-"""
+"""``ba agents``: list, show and check the agents that files describe."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_facts, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, print_facts
+from ba_tui.cli.streams import print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.wording import nearest
+from ba_tui.core.ports.agents import AgentLine
+from ba_tui.core.text.wording import correction
 from ba_tui.resources import project_root
+from ba_tui.settings import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ba_tui.agent_files.catalog import AgentFiles
-    from ba_tui.core.ports.agents import AgentLine
 
 BRIEF = 80
 
@@ -33,13 +31,11 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 @app.command("list")
 def list_(
-    words: Annotated[list[str] | None, typer.Argument(metavar="WORDS", help="Only those that fit, best first.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="WORDS", help="Matching agents, best first.")] = None,
     json_: Json = False,
     cwd: Cwd = None,
 ) -> int:
     """Print every agent: whether it can be used, where it comes from, its model. Broken ones say why."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
-
     folder = folder_of(cwd)
     agents = _agents(folder)
     found = agents.search(" ".join(words)) if words else agents.lines()
@@ -80,8 +76,6 @@ def validate(
     cwd: Cwd = None,
 ) -> int:
     """Check files of agents: what ba makes of each, and what of it is not supported; exit 1 when one can't be used."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-
     agents = _agents(folder_of(cwd))
     lines = [line for path in paths for line in _checked(agents, path)]
     if json_:
@@ -97,28 +91,27 @@ def validate(
 
 
 def _agents(folder: Path) -> AgentFiles:
-    """All agents as the app would have them in ``folder``."""
-    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
+    """Return the agents that the app would use in ``folder``."""
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     with tools_alone(folder, {}) as tools:
         return tools.agents
 
 
 def _checked(agents: AgentFiles, path: Path) -> Sequence[AgentLine]:
-    """What ``path`` describes: a file whatever it is called, or the agents of a folder. Raises UsageError for none."""
+    """Read the agent in the file ``path``, or those in the folder ``path``. Raises UsageError when there is none."""
     if not path.exists():
         raise UsageError(f"There is nothing at {path}.")
     found = agents.described(path)
     if not found:
-        raise UsageError(f"{path} holds no file of an agent.", "They are Markdown files, or TOML files for Codex.")
+        raise UsageError(f"{path} contains no agent files.", "Agent files are Markdown, or TOML for Codex.")
     return found
 
 
 def _known(agents: AgentFiles, name: str, root: Path) -> AgentLine:
     if agent := agents.find(name):
         return agent.line
-    close = nearest(name, [line.name for line in agents.lines()])
-    hint = f"Did you mean {close}?" if close else untrusted(root) or "See ba agents list."
+    hint = correction(name, [line.name for line in agents.lines()], untrusted(root) or "See ba agents list.")
     raise UsageError(f"There is no agent {name!r}.", hint)
 
 

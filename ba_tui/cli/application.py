@@ -1,24 +1,32 @@
-"""The command line as typer sees it: the group, its help, what is wrong with a line.
+"""The typer application: the command group, its help, and messages about wrong lines.
 
-What a command does stands in its own file; ``chat`` is the hidden one behind ``ba [PROMPT]``.
+Each command has its own module; ``chat`` is the hidden command behind ``ba [PROMPT]``, whose options are the table of
+flags.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from importlib import import_module
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
+from inspect import Parameter, Signature
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated, Any
 
 import typer
 from typer._click.exceptions import NoArgsIsHelpError, NoSuchOption
+from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperGroup
 
-from ba_tui.cli.commands import COMMANDS
+from ba_tui.cli.commands import guesses, shell_commands
+from ba_tui.cli.launch import start_chat
+from ba_tui.command import Command
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text import wording
 from ba_tui.core.text.patterns import regex
+from ba_tui.flags import FLAGS, ROWS, ChatFlags, Flag, Mode
 
 _LONGEST = 200
 _NO_COMMAND = regex(r"No such command '(.*?)'\.")
@@ -33,7 +41,7 @@ _WORDED = (
 
 
 class Argument(TyperArgument):
-    """Its name says what it is; the type of the variable behind it says nothing to a person."""
+    """An argument shown without its type: its name tells the user more."""
 
     def display_type_rich(self, ctx: Any) -> str | None:
         return None
@@ -44,7 +52,7 @@ class Argument(TyperArgument):
 
 
 class HelpLines(TyperGroup):
-    """A group whose commands are described in whole sentences, however narrow the terminal."""
+    """A group whose help shows whole sentences, even in a narrow terminal."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command: Any = super().get_command(ctx, cmd_name)
@@ -61,7 +69,7 @@ class HelpLines(TyperGroup):
 
 
 def slip(error: typer.TyperException, app: typer.Typer, routed: Sequence[str]) -> tuple[str, str]:
-    """What is wrong with a command line, and what helps."""
+    """Return the error for a wrong command line, with a hint."""
     path, command = _called(app, routed)
     if isinstance(error, NoSuchOption):
         return f"Unknown option {error.option_name}.", _nearest(error.option_name, path, command)
@@ -74,10 +82,11 @@ def slip(error: typer.TyperException, app: typer.Typer, routed: Sequence[str]) -
 
 
 def _called(app: typer.Typer, routed: Sequence[str]) -> tuple[str, Any]:
-    """The command that was meant, and how it is called; the hidden ``chat`` is explained with the whole."""
-    path, command = "ba", typer.main.get_command(app)
+    """Return the intended command and its name for the user; the hidden ``chat`` is reported as ``ba`` itself."""
+    command: Any = typer.main.get_command(app)
+    path = "ba"
     for word in routed:
-        inner = getattr(command, "commands", {}).get(word)
+        inner = command.get_command(typer.Context(command), word) if isinstance(command, TyperGroup) else None
         if inner is None:
             break
         path, command = path if inner.hidden else f"{path} {word}", inner
@@ -85,19 +94,15 @@ def _called(app: typer.Typer, routed: Sequence[str]) -> tuple[str, Any]:
 
 
 def _meant(name: str, path: str, command: Any) -> str:
-    """A hint with the sub-command that means the same, or that was mistyped."""
-    from ba_tui.cli import guesses  # noqa: PLC0415 - for a slip alone
-
-    meant = guesses.subcommand(name, list(getattr(command, "commands", {})))
+    """Return a hint that names the sub-command with the same meaning or a similar spelling."""
+    meant = guesses().subcommand(name, list(getattr(command, "commands", {})))
     return f"Did you mean {path} {meant}?" if meant else f"See {path} --help."
 
 
 def _nearest(option: str, path: str, command: Any) -> str:
-    """A hint with the option that means the same, or that was mistyped."""
-    from ba_tui.cli.foreign import habits  # noqa: PLC0415 - for a slip alone
-
+    """Return a hint that names the option with the same meaning or a similar spelling."""
     known = [name for param in command.params for name in (*param.opts, *param.secondary_opts)]
-    if words := habits.option(option, known):
+    if words := guesses().option(option, known):
         return words
     close = wording.slip(option, known)
     return f"Did you mean {close}?" if close else f"See {path} --help."
@@ -107,7 +112,7 @@ EPILOG = """\b
 Examples:
   ba                                     start, and chat
   ba "why does test_parser fail?"        start with a question
-  ba -c                                  go on where you left off
+  ba -c                                  continue the last session
   git diff | ba -p "review this"         print one answer
   ba -p --output-format json "…"         the same for scripts
   ba guide                               learn how to do things
@@ -120,12 +125,32 @@ Exit codes:
 
 
 class CliGroup(HelpLines):
-    """A group whose help also lists what ``ba [PROMPT]`` takes."""
+    """The group of all commands, whose help also lists the options of ``ba [PROMPT]``.
+
+    A command's module is imported when the command is called or completed; the list of commands needs none of them.
+    """
 
     _whole = False
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in shell_commands() and cmd_name not in self.commands:
+            self.add_command(_loaded(shell_commands()[cmd_name]), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in COMMANDS if name in self.commands]
+        return list(self._lines(ctx))
+
+    def _lines(self, ctx: Any) -> dict[str, str]:
+        """Return the line of help of each command, by name. A command without one that can't be loaded is left out."""
+        found: dict[str, str] = {}
+        for name, row in ((name, row) for name, row in shell_commands().items() if not row.hidden):
+            with suppress(UsageError):
+                found[name] = row.help or self.get_command(ctx, name).get_short_help_str(_LONGEST)
+        return found
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._lines(ctx).items()))
 
     def get_params(self, ctx: Any) -> list[Any]:
         own = super().get_params(ctx)
@@ -141,16 +166,20 @@ class CliGroup(HelpLines):
             self._whole = False
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        own = super().shell_complete(ctx, incomplete)
-        if ctx.parent is not None or not incomplete.startswith("-"):
-            return own
-        return [*self.commands["chat"].shell_complete(ctx, incomplete), *own]
+        if incomplete.startswith("-"):
+            flags = self.get_command(ctx, "chat").shell_complete(ctx, incomplete)
+            return [*flags, *super().shell_complete(ctx, incomplete)]
+        lines = self._lines(ctx).items()
+        return [CompletionItem(name, help=line) for name, line in lines if name.startswith(incomplete)]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["[OPTIONS] [PROMPT] | COMMAND [ARGS]..."]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # argv was routed before, so a command comes first, or one of these.
+        if ctx.resilient_parsing and args and args[0] in FLAGS:
+            # The shell completes what follows flags of ``ba [PROMPT]``; that line was not routed.
+            args = ["chat", *args]
+        # ``route`` has run, so the first word is a command or one of these options.
         if args and args[0] in {"--help", "-h"}:
             sys.stdout.write(ctx.get_help() + "\n")
             ctx.exit()
@@ -160,40 +189,88 @@ class CliGroup(HelpLines):
         return args
 
 
-def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands. Each costs the import of its file, so one line is given one of them."""
-    app = typer.Typer(
+def option(row: Flag) -> Any:
+    """Return typer's option for a flag."""
+    return typer.Option(*row.names, help=row.help, metavar=row.metavar or None, min=row.least, max=row.most)
+
+
+# Types of parameters, for commands that take the same flags.
+
+Model = Annotated[str | None, option(FLAGS["--model"])]
+PermissionMode = Annotated[Mode | None, option(FLAGS["--permission-mode"])]
+AsRoot = Annotated[bool, option(FLAGS["--yes-bypass-as-root"])]
+Allow = Annotated[list[str] | None, option(FLAGS["--allow"])]
+MaxCost = Annotated[float | None, option(FLAGS["--max-cost"])]
+WorkingFolder = Annotated[Path | None, option(FLAGS["--cwd"])]
+Theme = Annotated[str | None, option(FLAGS["--theme"])]
+NoColor = Annotated[bool, option(FLAGS["--no-color"])]
+
+
+def chat(**given: Any) -> int:
+    flags: dict[str, Any] = {name: None if value == [] else value for name, value in given.items()}
+    return start_chat(ChatFlags(**flags))
+
+
+def _parameters() -> list[Parameter]:
+    """Return the prompt and the flags as typer reads them."""
+    words = typer.Argument(metavar="PROMPT", help="What you want to know or have done.")
+    prompt = Parameter("prompt", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, words])
+    return [prompt, *map(_parameter, ROWS)]
+
+
+def _parameter(row: Flag) -> Parameter:
+    default = getattr(ChatFlags(), row.field)
+    return Parameter(row.field, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[row.hint, option(row)])
+
+
+vars(chat)["__signature__"] = Signature(_parameters(), return_annotation=int)
+
+
+def application() -> typer.Typer:
+    """Return the typer application. It loads each command when it is needed."""
+    return _frame(
         name="ba",
         cls=CliGroup,
         help="An assistant for coding and data analysis in your terminal. Type a prompt, or start it and chat.",
         epilog=EPILOG,
         add_completion=True,
         context_settings={"help_option_names": ["-h", "--help"]},
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
     )
+
+
+def _frame(**options: Any) -> typer.Typer:
+    """Return an application without commands that is a group, even when it gets one command."""
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, **options)
     app.callback()(_whole)
-    for name in names:
-        command = COMMANDS[name]
-        found = getattr(import_module(f"ba_tui.{command.module}"), command.name)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, help=command.help, cls=HelpLines)
-        else:
-            app.command(name, help=command.help, hidden=command.hidden)(found)
     return app
 
 
+def _loaded(row: Command) -> Any:
+    """Import a command's module and return the command. Raises UsageError when that fails."""
+    try:
+        found = resolve_name(row.cli)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"ba {row.name} can't be loaded: {error}.", "Update or remove its package.") from error
+    frame = _frame()
+    if isinstance(found, typer.Typer):
+        frame.add_typer(found, name=row.name, help=row.help, cls=HelpLines)
+    else:
+        frame.command(row.name, help=None if found.__doc__ else row.help, hidden=row.hidden)(found)
+    group: Any = typer.main.get_command(frame)
+    return group.commands[row.name]
+
+
 def _whole() -> None:
-    """A group stays one although a single command is in it."""
+    """Make the application a group."""
 
 
-def invoke(routed: Sequence[str], names: Iterable[str]) -> int:
-    """Run a routed line with the commands of ``names``; returns the exit code.
+def invoke(routed: Sequence[str]) -> int:
+    """Run a routed line and return the exit code.
 
     Raises:
         UsageError: the line is wrong.
     """
-    app = application(names)
+    app = application()
     try:
         result = app(list(routed), prog_name="ba", standalone_mode=False)
     except NoArgsIsHelpError as error:

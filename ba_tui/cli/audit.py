@@ -1,7 +1,4 @@
-"""``ba audit``: every decision about a call, with who made it, when and by which rule.
-
-How session files are read stands in ``ba_tui.sessions``.
-"""
+"""``ba audit``: list every decision about a call, with who made it, when and by which rule."""
 
 from __future__ import annotations
 
@@ -13,37 +10,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.config import Cwd, folder_of
+from ba_tui.cli.streams import print_line, say
 from ba_tui.core.errors import SessionNotFound, UsageError
+from ba_tui.core.text.wording import clipped
 from ba_tui.resources import folder_slug, places
-
-if TYPE_CHECKING:
-    from ba_tui.sessions.audit import AuditEntry
+from ba_tui.sessions.audit import Audit, AuditEntry, newest_first
+from ba_tui.settings import printable
 
 WIDE = 110
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
-def audit(  # noqa: PLR0913 - typer reads one parameter a flag
+def audit(
     session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="Only this one: an id, a part of it, or words.")
+        str | None, typer.Argument(metavar="SESSION", help="Only this session: its id, a part of the id, or words.")
     ] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Sessions of all folders.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, oldest first.")] = False,
     tool: Annotated[str | None, typer.Option(metavar="NAME", help="Only calls of this tool.")] = None,
-    denied: Annotated[bool, typer.Option("--denied", help="Only what was denied.")] = False,
+    denied: Annotated[bool, typer.Option("--denied", help="Only denied calls.")] = False,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Since a date (2026-11-21), or for the last 30m, 12h, 7d.")
     ] = None,
     cwd: Cwd = None,
 ) -> int:
     """List every decision about a tool call: when, by whom, by which rule. Keys and passwords are left out."""
-    from ba_tui.sessions.audit import Audit, newest_first  # noqa: PLC0415 - --help must not wait for it
-
     after = _since(since) if since else 0.0
     found = Audit()
     decisions = (
@@ -67,7 +63,7 @@ def audit(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 def _folders(session: str | None, cwd: Path, *, everywhere: bool) -> Iterable[Path]:
-    """Of the sessions that are asked for, the oldest first."""
+    """Return the folders of the requested sessions, the oldest first."""
     root = places().sessions
     if session is not None:
         return [_one(root, session, cwd)]
@@ -77,7 +73,7 @@ def _folders(session: str | None, cwd: Path, *, everywhere: bool) -> Iterable[Pa
 
 
 def _one(root: Path, key: str, cwd: Path) -> Path:
-    """By id first; words are searched for as ``ba --resume`` does."""
+    """Find a session by id, else by words as ``ba --resume`` does."""
     if re.fullmatch(r"[0-9a-f-]{3,}", key):
         found = [path for path in root.glob("*/*") if path.name.startswith(key) or path.name.endswith(key)]
         if len(found) == 1:
@@ -106,7 +102,7 @@ def _since(text: str) -> float:
 
 
 def _table(decisions: Sequence[AuditEntry]) -> None:
-    """Columns in which everything is the same are left out, and the hash where there is no room for it."""
+    """Print the decisions without columns that have one value, and without the hash in a narrow terminal."""
     if not decisions:
         sys.stderr.write("No decisions. Use --all for all folders.\n")
         return
@@ -139,10 +135,8 @@ def _about(decision: AuditEntry) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], last: str, width: int) -> None:
-    from ba_tui.settings import printable  # noqa: PLC0415 - see audit
-
     line = printable("  ".join([*(cell.ljust(size) for cell, size in zip(cells, widths, strict=True)), last])).rstrip()
-    print_line(line if not width or len(line) <= width else f"{line[: width - 1]}…")
+    print_line(clipped(line, width) if width else line)
 
 
 def _when(at: float) -> str:

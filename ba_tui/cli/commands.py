@@ -1,51 +1,223 @@
-"""Which commands there are, and in which files. Their order is that of the help."""
+"""The table of commands: those of the base, then those of features. Help lists them in this order."""
 
 from __future__ import annotations
 
-from ba_tui.core.values import frozen
+from collections.abc import Mapping
+from functools import cache
 
+from ba_tui.command import AppParts, Command, ShellParts
+from ba_tui.feature import known_features
+from ba_tui.guesses import Guesses, read_guesses
 
-@frozen
-class CliCommand:
-    """A command in the file of ``module`` below ``ba_tui``: its ``app`` of sub-commands, or the function ``name``."""
-
-    module: str
-    name: str = "app"
-    help: str | None = None
-    hidden: bool = False
-
-
-COMMANDS = {
-    "chat": CliCommand("cli.chat", "chat", hidden=True),
-    "demo": CliCommand("cli.demo", "demo", "Take the guided tour: real tools, sample data."),
-    "guide": CliCommand("cli.guide", "guide"),
-    "run": CliCommand("features.plans.cli.run", "run"),
-    "plan": CliCommand(
-        "features.plans.cli.commands", help="Plan a goal and carry it out; list, show, export and continue plans."
+TUI = "ba_tui.faces.tui"
+BASE = AppParts(
+    commands=(
+        Command("chat", cli="ba_tui.cli.application:chat", hidden=True),
+        Command("help", "Keys and commands", f"{TUI}.screens.help:show_help", keys="f1"),
+        Command("demo", cli="ba_tui.cli.demo:demo", help="Take the guided tour: real tools, sample data."),
+        Command(
+            "guide",
+            "Read how to do things",
+            f"{TUI}.screens.help:guide",
+            "[topic]",
+            choices=f"{TUI}.screens.help:topics",
+            cli="ba_tui.cli.guide:guide",
+            help="Print a page of the guide, or the list of its topics.",
+        ),
+        Command("clear", "Start a new session", f"{TUI}.acts.sessions:clear", aliases=("new", "reset")),
+        Command(
+            "resume",
+            "Resume an earlier session",
+            f"{TUI}.screens.sessions:resume",
+            "[words]",
+            aliases=("sessions", "continue"),
+        ),
+        Command("fork", "Continue in a copy of this session", f"{TUI}.acts.sessions:fork", aliases=("branch",)),
+        Command(
+            "rewind",
+            "Rewind conversation, files or both to an earlier prompt",
+            f"{TUI}.screens.rewind:rewind",
+            "[turn|undo]",
+            aliases=("undo", "checkpoint"),
+        ),
+        Command("redo", "Take the last rewind back", f"{TUI}.screens.rewind:redo"),
+        Command("diff", "Show file changes since this session began", f"{TUI}.screens.rewind:diff"),
+        Command("rename", "Rename this session", f"{TUI}.acts.sessions:rename", "<title>"),
+        Command("export", "Write this session to a file", f"{TUI}.acts.sessions:export", "[md|html|json|jsonl] [file]"),
+        Command(
+            "copy",
+            "Copy the newest answer, or the n-th from the end",
+            f"{TUI}.acts.sessions:copy",
+            "[n]",
+            keys="ctrl+y",
+        ),
+        Command("transcript", "Read the whole session in $PAGER", f"{TUI}.acts.editor:transcript"),
+        Command(
+            "sessions",
+            cli="ba_tui.cli.sessions:app",
+            help="List, show, search, export, import, fork, compare and delete sessions.",
+        ),
+        Command(
+            "model",
+            "Choose the model",
+            f"{TUI}.screens.models:model",
+            "[small|reasoning] [provider/model]",
+            aliases=("models",),
+        ),
+        Command("mode", "Change the permission mode", f"{TUI}.acts.sessions:mode", "[name]"),
+        Command(
+            "permissions",
+            "View and edit permissions",
+            f"{TUI}.screens.permissions:permissions",
+            aliases=("allowed-tools", "approvals"),
+            cli="ba_tui.cli.permissions:app",
+            help="List, check, add and remove permission rules.",
+        ),
+        Command(
+            "cycle-mode",
+            "Switch to the next permission mode",
+            f"{TUI}.acts.sessions:cycle_mode",
+            keys="shift+tab",
+            slash=False,
+        ),
+        Command(
+            "trust",
+            "Show or change whether this folder is trusted",
+            f"{TUI}.screens.trust:trust",
+            cli="ba_tui.cli.trust:trust",
+            help="Trust a folder, or show what it contains.",
+        ),
+        Command(
+            "add-dir", "Add a folder to work in, until ba ends", f"{TUI}.acts.folders:add_dir", "<folder>", paths=True
+        ),
+        Command("context", "Show what fills the context window", f"{TUI}.screens.context:context"),
+        Command("status", "Show session, model, mode, folder and sandbox", f"{TUI}.screens.status:status"),
+        Command(
+            "cost", "Show tokens and cost by model and turn", f"{TUI}.screens.context:cost", aliases=("usage", "stats")
+        ),
+        Command(
+            "compact",
+            "Compress the conversation, or undo it",
+            f"{TUI}.acts.sessions:compact",
+            "[focus|undo]",
+            aliases=("compress", "summarize"),
+        ),
+        Command(
+            "config",
+            "Show and change settings",
+            f"{TUI}.screens.config:config",
+            "[words]",
+            aliases=("settings",),
+            cli="ba_tui.cli.config:app",
+            help="Show, check and change settings.",
+        ),
+        Command(
+            "audit",
+            cli="ba_tui.cli.audit:audit",
+            help="List every decision about a tool call: when, by whom, by which rule.",
+        ),
+        Command(
+            "tools",
+            "View tools and switch them on or off",
+            f"{TUI}.screens.tools:tools",
+            cli="ba_tui.cli.tools:app",
+            help="List, show, try and write tools.",
+        ),
+        Command(
+            "skills",
+            "View, start, end and check skills",
+            f"{TUI}.screens.skills:skills",
+            cli="ba_tui.cli.skills:app",
+            help="List, show, check, install, write and remove skills.",
+        ),
+        Command(
+            "shells", "List background commands", f"{TUI}.screens.shells:shells", aliases=("tasks", "bashes", "ps")
+        ),
+        Command("background", "Move command to background", f"{TUI}.acts.view:background", keys="ctrl+b"),
+        Command("shell", "Run a command yourself; the same as !command", f"{TUI}.acts.prompts:shell", "<command>"),
+        Command(
+            "sql",
+            "Query data yourself, on files or @SOURCE; the model reads it",
+            f"{TUI}.acts.prompts:sql",
+            "<SELECT …>",
+        ),
+        Command("theme", "Choose the colours", f"{TUI}.screens.models:theme", "[name]", aliases=("themes",)),
+        Command("setup", "Connect a model", f"{TUI}.screens.welcome:setup", aliases=("login", "connect")),
+        Command(
+            "tokens",
+            cli="ba_tui.cli.tokens:tokens",
+            help="Count the tokens of text files: how many, by which family and margin, whether that is exact, and as "
+            "a message.",
+        ),
+        Command(
+            "doctor",
+            "Check that everything works",
+            f"{TUI}.screens.status:doctor",
+            cli="ba_tui.cli.doctor:doctor",
+            help="Check ba's setup, and say how to fix each problem.",
+        ),
+        Command("todos", "Show or hide todos and plan steps", f"{TUI}.acts.view:todos", keys="ctrl+t"),
+        Command("panel", "Show or hide the side panel", f"{TUI}.acts.view:panel", keys="f3"),
+        Command(
+            "inspector",
+            "Open the newest tool result in full",
+            f"{TUI}.acts.view:inspector",
+            aliases=("details",),
+            keys="ctrl+o",
+        ),
+        Command("notices", "Read notices again", f"{TUI}.screens.status:notices"),
+        Command("history", "Search earlier prompts", f"{TUI}.acts.view:search_history", keys="ctrl+r"),
+        Command("editor", "Write the prompt in $EDITOR", f"{TUI}.acts.editor:editor", keys="ctrl+g"),
+        Command("redraw", "Draw the screen again", f"{TUI}.acts.view:redraw", keys="ctrl+l"),
+        Command(
+            "interrupt",
+            "Close or interrupt; twice: clear the input, or rewind",
+            f"{TUI}.acts.view:escape",
+            keys="escape",
+            slash=False,
+        ),
+        Command("earlier", "Scroll the conversation up", f"{TUI}.acts.view:page_up", keys="pageup", slash=False),
+        Command("later", "Scroll the conversation down", f"{TUI}.acts.view:page_down", keys="pagedown", slash=False),
+        Command(
+            "start",
+            "Go to the first line of the conversation",
+            f"{TUI}.acts.view:to_start",
+            keys="ctrl+home",
+            slash=False,
+        ),
+        Command(
+            "end", "Go to the newest line of the conversation", f"{TUI}.acts.view:to_end", keys="ctrl+end", slash=False
+        ),
+        Command("suspend", "Suspend ba", f"{TUI}.acts.view:suspend", keys="ctrl+z", slash=False),
+        Command("exit", "Quit (session is saved)", f"{TUI}.acts.sessions:leave", aliases=("quit", "q")),
     ),
-    "data": CliCommand(
-        "features.data.cli.application", help="Profile, query, chart and check data files, without a model."
+    panes=(
+        f"{TUI}.panes:QuestionFold",
+        f"{TUI}.panes:Attention",
+        f"{TUI}.panes:NextPrompt",
+        f"{TUI}.panes:MeterFold",
+        f"{TUI}.panes:ShellCount",
     ),
-    "sessions": CliCommand(
-        "cli.sessions", help="List, show, search, export, import, fork, compare and delete sessions."
-    ),
-    "memory": CliCommand(
-        "features.memory.cli.commands", help="List, search, edit, forget and export what ba remembers."
-    ),
-    "config": CliCommand("cli.config", help="Show, check and change settings."),
-    "permissions": CliCommand("cli.permissions", help="List, check, add and remove permission rules."),
-    "hooks": CliCommand("cli.hooks", help="List the commands that run on events."),
-    "audit": CliCommand("cli.audit", "audit"),
-    "tools": CliCommand("cli.tools", help="List, show, try and write tools."),
-    "skills": CliCommand("cli.skills", help="List, show, check, install, write and remove skills."),
-    "mcp": CliCommand("features.mcp.cli.application", help="Add, list, test, log in to and remove MCP servers."),
-    "agents": CliCommand("cli.agents", help="List, show and check the agents that files describe."),
-    "team": CliCommand("features.teams.cli.application", help="Have a team of agents work on a goal; list the roles."),
-    "worker": CliCommand("features.teams.cli.worker", "worker"),
-    "tokens": CliCommand("cli.tokens", "tokens"),
-    "migrate": CliCommand("cli.migrate", "migrate"),
-    "verify": CliCommand("features.data.cli.verify", "verify"),
-    "report": CliCommand("features.data.cli.report", help="Run exported reports again, with the same or other files."),
-    "trust": CliCommand("cli.trust", "trust"),
-    "doctor": CliCommand("cli.doctor", "doctor"),
-}
+)
+
+
+@cache
+def app_parts() -> AppParts:
+    """Return the parts that the base and all features add to the app."""
+    return AppParts.joined((BASE, *(feature.app for feature in known_features())))
+
+
+@cache
+def shell_commands() -> Mapping[str, Command]:
+    """Return the commands of the command line, by name."""
+    return {row.name: row for row in app_parts().commands if row.cli}
+
+
+def guesses() -> Guesses:
+    """Return the words of other programs, read from a file at the first call."""
+    return read_guesses(app_parts().guesses)
+
+
+def shell_parts() -> ShellParts:
+    """Return the parts of the one feature that adds to the command line."""
+    return next((feature.shell for feature in known_features() if feature.shell.translate), ShellParts())

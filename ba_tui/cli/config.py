@@ -1,7 +1,4 @@
-"""``ba config``: shows settings and where they come from, checks and changes them.
-
-What settings there are and how they are read stands in ``ba_tui.settings``.
-"""
+"""``ba config``: show settings with their sources, check and change them; ``ba_tui.settings`` reads them."""
 
 from __future__ import annotations
 
@@ -10,21 +7,22 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ba_tui.cli.launch import folder_of
+from ba_tui.cli.streams import print_line, say
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.untrusted import paintable
-from ba_tui.resources import Places, places, project_root, save_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ba_tui.settings import Loaded
+from ba_tui.permissions.checks import check_value, rule_problems, settings_of
+from ba_tui.resources import UserFolders, places, project_root, save_whole
+from ba_tui.settings import LoadedSettings, Settings, as_data, leaves, printable, set_value, setting_files
+from ba_tui.settings.claude.files import claude_paths
+from ba_tui.settings.form import discreet, value_text
+from ba_tui.settings.plain import adapter
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -40,9 +38,6 @@ START = """\
 @app.command()
 def show(json_: Json = False, cwd: Cwd = None) -> int:
     """Print every setting, its value and where that came from."""
-    from ba_tui.settings import as_data, leaves, printable  # noqa: PLC0415 - --help must not pay for the settings
-    from ba_tui.settings.form import discreet, value_text  # noqa: PLC0415 - see above
-
     loaded = load(cwd)
     values: dict[str, Any] = leaves(as_data(loaded.settings))
     rows = {key: (discreet(value, key), loaded.sources.get(key, "default")) for key, value in values.items()}
@@ -63,9 +58,6 @@ def path(
     cwd: Cwd = None,
 ) -> int:
     """Print the path of your config.yaml."""
-    from ba_tui.settings import printable, setting_files  # noqa: PLC0415 - see show
-    from ba_tui.settings.claude.files import claude_paths  # noqa: PLC0415
-
     if not all_:
         print_line(str(places().settings))
         return 0
@@ -80,8 +72,6 @@ def path(
 @app.command()
 def validate(cwd: Cwd = None) -> int:
     """Check all settings and permission rules; exit 1 when something is wrong."""
-    from ba_tui.permissions.checks import rule_problems  # noqa: PLC0415 - see show
-
     loaded = load(cwd)
     rules = rule_problems(loaded, places(), folder_of(cwd))
     foreign = [line for file in loaded.foreign for line in file.lines]
@@ -99,14 +89,11 @@ def set_(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, or YAML such as [a, b].")],
 ) -> int:
     """Set one key in your config.yaml; everything else in it stays as it is."""
-    from ba_tui.permissions.checks import check_value  # noqa: PLC0415 - see show
-    from ba_tui.settings import set_value  # noqa: PLC0415
-
     file = set_value(places(), key, value, partial(check_value, key))
     print_line(f"{key} is set in {file}")
     source = load(None).sources.get(key, "")
     if source and str(file) not in source:
-        say(f"It has no effect here: {source} overrides it.")
+        say(f"The value has no effect here: {source} overrides it.")
     return 0
 
 
@@ -125,7 +112,7 @@ def edit() -> int:
 
 
 def editor_for(otherwise: str) -> str:
-    """The person's editor. Raises UsageError, with what to do ``otherwise``, when there is none."""
+    """Return the user's editor. Raises UsageError with the advice ``otherwise`` when none is set."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if sys.stdin.isatty() else "")
     if not editor:
         raise UsageError("There is no terminal and no EDITOR.", f"Set EDITOR, or {otherwise}.")
@@ -133,11 +120,11 @@ def editor_for(otherwise: str) -> str:
 
 
 def open_in(editor: str, path: Path) -> None:
-    """Open ``path`` and wait for the end. Raises UsageError when the editor fails."""
+    """Open ``path`` in the editor and wait until it exits. Raises UsageError when the editor fails."""
     try:
         code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
     except (OSError, ValueError) as error:
-        raise UsageError(f"The editor {editor!r} can't be started: {error}.", "Set EDITOR to one that can.") from error
+        raise UsageError(f"The editor {editor!r} can't be started: {error}.", "Set EDITOR to another one.") from error
     if code:
         raise UsageError(f"{editor} ended with {code}.")
 
@@ -150,30 +137,18 @@ def schema() -> int:
 
 
 def _schema() -> str:
-    from ba_tui.settings import Settings  # noqa: PLC0415 - see show
-    from ba_tui.settings.plain import adapter  # noqa: PLC0415
-
     named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of ba"}
     described = adapter(Settings).json_schema() | named
     return json.dumps(described, indent=2)
 
 
-def load(cwd: Path | None, where: Places | None = None) -> Loaded:
-    """The settings as the app would have them in ``cwd``."""
-    from ba_tui.permissions.trust.settings import settings_of  # noqa: PLC0415 - see show
-
+def load(cwd: Path | None, where: UserFolders | None = None) -> LoadedSettings:
+    """Load the settings that the app would use in ``cwd``."""
     return settings_of(folder_of(cwd), where or places())
 
 
-def print_line(text: str) -> None:
-    """To stdout; a lone surrogate from a file's name must not end the command, nor a control reach the terminal."""
-    sys.stdout.write(paintable(text.encode("utf-8", "backslashreplace").decode()) + "\n")
-
-
 def print_facts(facts: Mapping[str, str], text: str = "") -> None:
-    """Print each fact behind its name, a dash for an empty one, then ``text`` after an empty line."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see show
-
+    """Print each name with its fact, or a dash when it is empty, then ``text`` after an empty line."""
     for name, fact in facts.items():
         print_line(printable(f"{name:<12}  {fact or '—'}"))
     if text:
@@ -181,13 +156,7 @@ def print_facts(facts: Mapping[str, str], text: str = "") -> None:
         print_line("\n".join(printable(line) for line in text.splitlines()))
 
 
-def say(text: str) -> None:
-    """To stderr, as one line of ba's."""
-    line = f"ba: {text}".encode("utf-8", "backslashreplace").decode()
-    sys.stderr.write(paintable(line, newlines=False) + "\n")
-
-
-def _warn(loaded: Loaded) -> None:
+def _warn(loaded: LoadedSettings) -> None:
     for problem in loaded.warnings:
         say(str(problem))
     for line in (line for file in loaded.foreign for line in file.lines):

@@ -1,11 +1,10 @@
-"""``ba demo``: the guided tour. Each chapter runs in a scratch folder with sample data, and with a home of its own.
+"""``ba demo``: the guided tour. Each chapter runs in a scratch folder with sample data and a separate ba home.
 
-What a chapter says and does stands in ``config/demo``: ``tour.yaml`` lists the chapters, ``scripts`` holds them.
+``config/demo/tour.yaml`` lists the chapters; ``config/demo/scripts`` has the model's answers.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -16,22 +15,24 @@ from typing import Annotated
 
 import typer
 
+from ba_tui.cli.application import NoColor, Theme
 from ba_tui.cli.launch import first_theme, no_screen, open_app
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
+from ba_tui.core.text.wording import correction
 from ba_tui.core.values import frozen
 from ba_tui.processes.scratch import clear_scratch
 from ba_tui.processes.scratch import scratch as scratch_folder
 from ba_tui.providers.marked_yaml import YamlNode, read_yaml
-from ba_tui.providers.script_files import read_script
-from ba_tui.resources import Places, bundled, places
+from ba_tui.providers.scripted import read_script
+from ba_tui.resources import UserFolders, bundled, places
 
 NEXT = "The demo has removed its files. For your own work, go to a folder of yours and type ba."
 
 
 @frozen
 class Chapter:
-    """``prompt`` begins it; ``shown`` says in a line what it shows."""
+    """A chapter of the tour: its first ``prompt``, and ``shown``, a one-line description."""
 
     name: str
     title: str
@@ -42,10 +43,13 @@ class Chapter:
 def demo(
     chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="Start this chapter, without the list.")] = "",
     list_chapters: Annotated[bool, typer.Option("--list", help="Print the chapters.")] = False,
-    theme: Annotated[str | None, typer.Option(metavar="NAME", help="Colours: dark, light, …")] = None,
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colours.")] = False,
+    theme: Theme = None,
+    no_color: NoColor = False,
 ) -> int:
-    """Take the guided tour: a scripted model, real tools, sample data in a scratch folder. It needs no key."""
+    """Take the guided tour: real tools, sample data.
+
+    A scripted model answers, in a scratch folder. It needs no key.
+    """
     chapters = read_chapters()
     if list_chapters:
         _print(chapters)
@@ -72,7 +76,7 @@ def demo(
 
 
 def read_chapters() -> Sequence[Chapter]:
-    """All chapters in their order."""
+    """Return all chapters in order."""
     top = read_yaml(bundled("config") / "demo" / "tour.yaml")
     return [_chapter(node) for node in top.mapping(("chapters",))["chapters"].sequence()] if top else []
 
@@ -83,16 +87,13 @@ def _chapter(node: YamlNode) -> Chapter:
 
 
 def _named(name: str, chapters: Sequence[Chapter]) -> Chapter:
-    """Raises UsageError when there is no such chapter."""
+    """Return the chapter ``name``. Raises UsageError when there is no such chapter."""
     names = [chapter.name for chapter in chapters]
     if name in names:
         return chapters[names.index(name)]
     if name.isdecimal() and 0 < int(name) <= len(chapters):
         return chapters[int(name) - 1]
-    near = difflib.get_close_matches(name, names, 1)
-    raise UsageError(
-        f"The demo has no chapter {name!r}.", f"Did you mean {near[0]}?" if near else f"Chapters: {', '.join(names)}."
-    )
+    raise UsageError(f"The demo has no chapter {name!r}.", correction(name, names, f"Chapters: {', '.join(names)}."))
 
 
 def _after(chapter: Chapter, chapters: Sequence[Chapter]) -> Chapter | None:
@@ -106,7 +107,7 @@ def _print(chapters: Sequence[Chapter]) -> None:
 
 
 def _pick(chapters: Sequence[Chapter], at: Chapter, theme: str, *, color: bool) -> Chapter | None:
-    from ba_tui.faces.tui.screens.chapters import ChapterList  # noqa: PLC0415 - --list must never load Textual
+    from ba_tui.faces.tui.screens.models import ChapterList  # noqa: PLC0415 - --list must never load Textual
 
     rows = [(chapter.name, chapter.title, chapter.shown) for chapter in chapters]
     picked = ChapterList(rows, at.name, theme, color=color).run()
@@ -119,16 +120,17 @@ def _play(chapter: Chapter, theme: str, *, color: bool) -> int:
 
 
 def start_of(chapter: Chapter, theme: str = "", *, color: bool = True) -> Start:
-    """How the chapter begins, with the prompts that it suggests."""
+    """Return the start of the chapter, with its suggested prompts."""
     script = read_script(bundled("config") / "demo" / "scripts" / f"{chapter.name}.yaml")
     suggestions = {step.say: step.next for step in script.steps if step.next}
     return Start(chapter.prompt, theme=theme, color=color, suggestions=suggestions, kept=False)
 
 
 @contextmanager
-def scratch(own: Places) -> Generator[Path]:
-    """The working folder of a chapter. While it is there, ba's home is a scratch folder beside it: the person's
-    sessions, settings and rules are neither read nor written; only themes are taken over from ``own``."""
+def scratch(own: UserFolders) -> Generator[Path]:
+    """Yield the working folder of a chapter, with a scratch folder as ba's home.
+
+    The user's sessions, settings and rules are neither read nor written; only themes are copied from ``own``."""
     before = {name: value for name, value in os.environ.items() if name.startswith("BA_")}
     with scratch_folder("demo") as top:
         try:

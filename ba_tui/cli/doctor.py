@@ -1,25 +1,23 @@
-"""``ba doctor``: prints what the doctor finds. What is looked at stands in ``ba_tui.assembly.doctor``."""
+"""``ba doctor``: print the results of the checks in ``ba_tui.assembly.doctor``."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line
-
-if TYPE_CHECKING:
-    from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.assembly.doctor import examined
+from ba_tui.cli.config import Cwd, folder_of
+from ba_tui.cli.streams import print_line
+from ba_tui.core.ports.contributions import CheckResult
 
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 def doctor(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
-    """Check that everything ba needs works, and say how to mend it. Exit 1 when something does not."""
-    from ba_tui.assembly.doctor import examined  # noqa: PLC0415 - --help must not pay for it
-
+    """Check ba's setup, and say how to fix each problem. Exit 1 when a check fails."""
     findings: list[CheckResult] = []
     for finding in examined(folder_of(cwd)):
         findings.append(finding)

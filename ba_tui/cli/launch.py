@@ -1,4 +1,4 @@
-"""Opens a face for a conversation: what the flags mean, and the app. No typer here: a start must not wait for it."""
+"""Open an interface for a conversation, as the flags say. Does not import typer, which would delay the start."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.cli.flags import ChatFlags
+from ba_tui import __version__
+from ba_tui.cli.commands import app_parts
 from ba_tui.core.errors import UsageError
 from ba_tui.core.start import Start
+from ba_tui.resources import UserFolders, places, read_regular
 
 if TYPE_CHECKING:
     from ba_tui.core.services import Services
-    from ba_tui.resources import Places
+    from ba_tui.flags import ChatFlags
 
 Flags = Mapping[str, object]
 NO_FLAGS: Flags = {}
@@ -26,71 +28,43 @@ FIRST_LOOK = 64_000
 
 
 def start_chat(given: ChatFlags) -> int:
-    """Open the face that the flags ask for; returns the exit code.
+    """Open the interface that the flags ask for and return the exit code.
 
     Raises:
-        UsageError: flags do not go together, or name what is not there.
+        UsageError: flags contradict each other, or a named file or session does not exist.
     """
+    if given.version:
+        sys.stdout.write(f"ba {__version__}\n")
+        return 0
     folder = folder_of(given.cwd)
     if missing := [path for path in given.add_dir or () if not path.expanduser().is_dir()]:
         raise UsageError(f"There is no folder {missing[0]}.", "Check --add-dir.")
-    if given.fork and not (given.continue_ or given.resume):
-        raise UsageError("--fork copies a session, and none is named.", "Add -c, or -r ID.")
-    if given.all_ and not (given.continue_ or given.resume):
-        raise UsageError("--all says which sessions -c and -r consider.", "Add -c or -r.")
+    if (lone := given.first_for("resume")) and not (given.continue_ or given.resume):
+        raise UsageError(f"{lone} needs a session to resume.", "Add -c, or -r ID.")
     if given.system_prompt is not None and given.system_prompt_file:
         raise UsageError("--system-prompt and --system-prompt-file exclude each other.", "Leave one of them out.")
     if given.permission_mode == "bypass":
-        from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
+        from ba_tui.permissions.verdicts import check_bypass  # noqa: PLC0415 - only where it is used
 
         check_bypass(given.yes_bypass_as_root)
-    # Where the locale says ASCII, Python has taken the bytes of other letters apart.
+    given.mcp_config = _server_files(given.mcp_config)
+    flags = given.settings()
+    # In an ASCII locale Python decodes other bytes as surrogates; encode and decode them as UTF-8.
     words = os.fsencode(" ".join(given.prompt or ())).decode("utf-8", "surrogateescape")
     resume = "last" if given.continue_ else given.resume
     start = Start(words, resume, given.fork, given.theme or "", not given.no_color, all=given.all_)
     if not (given.print_ or given.input_format == "stream-json"):
-        return open_app(_settings(given), start, folder, trust=given.trust)
+        return open_app(flags, start, folder, trust=given.trust)
     from ba_tui.cli.printing import print_answer  # noqa: PLC0415 - the app must not pay for it
 
-    return print_answer(_settings(given), start, folder, given)
-
-
-def _settings(given: ChatFlags) -> Flags:
-    """What flags set, by the names of the settings."""
-    flags: dict[str, object] = {
-        "model": given.model,
-        "small.model": given.small_model,
-        "reasoning.model": given.reasoning_model,
-        "fallback_model": given.fallback_model,
-        "effort": given.effort,
-        "temperature": given.temperature,
-        "permission_mode": given.permission_mode,
-        "output_format": given.output_format,
-        "permissions.allow": given.allow,
-        "permissions.ask": given.ask,
-        "permissions.deny": given.deny,
-        "agents.main": given.agent,
-        "agents.given": given.agents,
-        "mcp.config": _server_files(given.mcp_config),
-        "mcp.strict": given.strict_mcp_config or None,
-        "add_dirs": [str(path) for path in given.add_dir] if given.add_dir else None,
-        "max_loops": given.max_loops,
-        "max_cost": given.max_cost,
-        "max_tokens": given.max_tokens,
-        "system_prompt": given.system_prompt,
-        "system_prompt_file": str(given.system_prompt_file) if given.system_prompt_file else None,
-        "append_system_prompt": given.append_system_prompt,
-        "memory.private": given.private or None,
-        "theme": given.theme,
-    }
-    return {key: value for key, value in flags.items() if value is not None}
+    return print_answer(flags, start, folder, given)
 
 
 def _server_files(texts: Sequence[str] | None) -> list[str] | None:
-    """Absolute paths, or the JSON that was given. Raises UsageError for a file of which nothing can be used."""
+    """Return absolute paths, or JSON texts unchanged. Raises UsageError for a file without a usable server."""
     if not texts:
         return None
-    from ba_tui.settings.mcp.found import check_files  # noqa: PLC0415 - hardly any start
+    from ba_tui.settings.mcp.configured import check_files  # noqa: PLC0415 - hardly any start
 
     check_files(texts)
     return [text if text.lstrip().startswith("{") else str(Path(text).expanduser().absolute()) for text in texts]
@@ -103,17 +77,16 @@ def open_app(
     *,
     trust: bool = False,
 ) -> int:
-    """The full-screen app. What is heavy is connected after its first paint.
+    """Run the full-screen app. Slow imports and connections follow its first paint.
 
-    ``trust``: the person trusts ``cwd`` with what it holds now.
+    ``trust``: the user trusts ``cwd`` with its current contents.
     """
     if why := no_screen():
         sys.stderr.write(f'ba: {why} Use ba -p "…" to print one answer.\n')
         return 1
-    # Twice the usual frames: a key shows at the next one, and nothing is drawn when nothing changes.
+    # Twice Textual's frame rate, so that keys show sooner; an unchanged screen costs nothing.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from ba_tui.faces.tui.app import BaApp  # noqa: PLC0415 - print mode must never load Textual
-    from ba_tui.resources import places  # noqa: PLC0415
 
     folder = cwd or current_folder()
     start = start or Start()
@@ -130,9 +103,9 @@ def open_app(
         if untold:
             from ba_tui.permissions.trust.grants import trust_folder  # noqa: PLC0415 - hardly any start
 
-            # Once: a person who takes it back in the app means it. What fails is tried again with the rest.
+            # Only once, so that revoking trust in the app has effect. After a failure it is tried again.
             with suppress(UsageError):
-                # What can't be trusted unseen is asked about in the app.
+                # The app asks about anything that needs a review first.
                 told = trust_folder(untold[0])
             untold.clear()
         services = assemble(flags, folder)
@@ -142,15 +115,15 @@ def open_app(
             return replace(services, notices=(*services.notices, Notice(told, "warning")))
         return services
 
-    # Threads that import or fold must not hold up a key press for longer than this.
+    # A short switch interval: threads that import or fold events must not delay key presses.
     sys.setswitchinterval(0.001)
-    app = BaApp(connect, begin)
+    app = BaApp(connect, begin, app_parts)
     app.run()
     return app.return_code or 0
 
 
 def no_screen() -> str:
-    """Why the app can't be shown here; empty where it can."""
+    """Return why the app can't run in this terminal; empty when it can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "Not a terminal."
     if (kind := os.environ.get("TERM", "")) in DUMB:
@@ -158,13 +131,11 @@ def no_screen() -> str:
     return ""
 
 
-def first_theme(where: Places, env: Mapping[str, str] | None = None) -> str:
-    """The theme for the first paint, from BA_THEME or the ``theme:`` line of config.yaml; else empty.
+def first_theme(where: UserFolders, env: Mapping[str, str] | None = None) -> str:
+    """Return the theme for the first paint, from BA_THEME or the ``theme:`` line of config.yaml; else empty.
 
-    A look at one line, without a YAML parser: the settings proper are loaded after the paint and win.
+    No YAML parser is used, to save time: the settings that are loaded after the paint win.
     """
-    from ba_tui.resources import read_regular  # noqa: PLC0415
-
     env = os.environ if env is None else env
     if named := env.get("BA_THEME", "").strip():
         return named
@@ -177,7 +148,7 @@ def first_theme(where: Places, env: Mapping[str, str] | None = None) -> str:
 
 
 def folder_of(cwd: Path | None) -> Path:
-    """``cwd`` as the flag --cwd named it, or else the working folder."""
+    """Return ``cwd``, the value of the flag --cwd, or else the working folder."""
     if cwd is None:
         return current_folder()
     if not cwd.is_dir():
@@ -186,7 +157,7 @@ def folder_of(cwd: Path | None) -> Path:
 
 
 def current_folder() -> Path:
-    """The working folder as the person sees it (``$PWD`` keeps their symlinks), or where it was before it vanished."""
+    """Return the working folder as the user sees it (``$PWD`` keeps symlinks), even when it has been deleted."""
     try:
         here = Path.cwd()
     except FileNotFoundError:

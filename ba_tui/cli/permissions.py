@@ -1,7 +1,4 @@
-"""``ba permissions``: lists rules, says what would happen with a call, adds and removes rules of the person's own.
-
-How rules are read and judged stands in ``ba_tui.permissions``.
-"""
+"""``ba permissions``: list rules, explain the decision about a call, add and remove the user's rules."""
 
 from __future__ import annotations
 
@@ -10,31 +7,40 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, load
+from ba_tui.cli.streams import print_line, say
+from ba_tui.core.calls import unknown_tool
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine, RuleVerdict
+from ba_tui.core.text.json_text import read_object
+from ba_tui.core.tool import Effect, Tool
+from ba_tui.flags import Mode
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.answers import ProjectApprovals
+from ba_tui.permissions.rules.rule import CODE_TOOLS, read_rule
+from ba_tui.permissions.rules.rulebook import all_rules, hits_of
+from ba_tui.permissions.sandbox.confinement import sandbox_for
+from ba_tui.permissions.session import started_files
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, JudgedCall
 from ba_tui.resources import places, project_root
-
-if TYPE_CHECKING:
-    from ba_tui.core.tool import Tool
-    from ba_tui.permissions.policy import Policy
+from ba_tui.settings import printable
+from ba_tui.settings.hooks import found_hooks
 
 app = typer.Typer(no_args_is_help=True)
 
-Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 VERDICTS: tuple[RuleVerdict, ...] = ("allow", "ask", "deny")
 RuleList = Annotated[list[str] | None, typer.Option(metavar="RULE", help="Check as if this rule were set. Repeatable.")]
 
 
 @app.command("list")
 def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.")] = False, cwd: Cwd = None) -> int:
-    """Print every rule, where it stands and how often it decided here, the strongest first."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
-
+    """Print every rule, where it is set and how often it decided here, the strongest first."""
     policy = _policy(folder_of(cwd), (), None)
     lines = policy.rules()
     if json_:
@@ -53,7 +59,7 @@ def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON array.
 
 
 def _row(line: RuleLine) -> dict[str, Any]:
-    """A rule for ``list --json``; terms are there when it has any."""
+    """Return a rule for ``list --json``, with its terms if it has any."""
     row = {"rule": line.rule, "verdict": line.verdict, "source": line.source, "layer": line.layer, "hits": line.hits}
     return {**row, "waiting": line.waiting, **(json.loads(line.terms) if line.terms else {})}
 
@@ -93,7 +99,7 @@ def check(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 @app.command()
-def add(  # noqa: PLR0913 - typer reads one parameter a flag
+def add(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="Such as edit_file(src/**) or shell(git status).")],
     allow: Annotated[bool, typer.Option("--allow", help="Run without asking.")] = False,
     ask: Annotated[bool, typer.Option("--ask", help="Always ask.")] = False,
@@ -140,19 +146,7 @@ def _stands_in(line: RuleLine, file: Path) -> bool:
 
 
 def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held: bool = False) -> Policy:
-    """The policy that the app would have in ``folder``, with what the flags add. ``held``: also with the sandbox."""
-    from ba_tui.hooks.found import found_hooks  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.bounds import Bounds  # noqa: PLC0415
-    from ba_tui.permissions.paths import Workspace  # noqa: PLC0415
-    from ba_tui.permissions.policy import Policy as Rules  # noqa: PLC0415
-    from ba_tui.permissions.rules.approvals import Approvals  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.rules.hit_counts import hits_of  # noqa: PLC0415
-    from ba_tui.permissions.rules.rule import read_rule  # noqa: PLC0415
-    from ba_tui.permissions.rules.rulebook import all_rules  # noqa: PLC0415
-    from ba_tui.permissions.sandbox.from_settings import sandbox_for  # noqa: PLC0415
-    from ba_tui.permissions.session import started_files  # noqa: PLC0415
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
-
+    """Return the policy that the app would use in ``folder``, with the rules of flags. ``held``: and the sandbox."""
     for line in given:
         read_rule(line.rule, line.verdict, line.source)
     where, root = places(), project_root(folder)
@@ -166,12 +160,11 @@ def _policy(folder: Path, given: Sequence[RuleLine], mode: Mode | None, *, held:
     if held:
         sandbox = sandbox_for(loaded.settings, where, workspace)
         bounds = replace(bounds, confined=sandbox.holds, unheld=sandbox.unheld)
-    return Rules(workspace, rules, chosen, Approvals(where.approvals, root), bounds)
+    return Policy(workspace, rules, chosen, ProjectApprovals(where.approvals, root), bounds)
 
 
 def _tool(name: str, folder: Path) -> Tool:
-    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
-    from ba_tui.core.calls import unknown_tool  # noqa: PLC0415
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     with tools_alone(folder, {}) as tools:
         if tool := tools.registry.get_tool(name):
@@ -187,17 +180,13 @@ def _arguments(tool: Tool, text: str) -> Mapping[str, Any]:
 
 
 def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """The calls on stdin: one JSON object a line, with ``command`` or with the tool's own arguments."""
+    """Yield the calls on stdin: one JSON object a line, with ``command`` or the tool's own arguments."""
     for number, line in enumerate(sys.stdin.buffer, 1):
         if not line.strip():
             continue
-        try:
-            read: Any = json.loads(line)
-        except ValueError:
-            read = None
-        if not isinstance(read, dict):
+        args = read_object(line)
+        if args is None:
             raise UsageError(f"stdin, line {number}: expected one JSON object.", 'Such as {"command": "git status"}')
-        args = cast("dict[str, Any]", read)
         command = args.get("command")
         if isinstance(command, str):
             yield command, {**args, **_arguments(tool, command)}
@@ -208,9 +197,6 @@ def _lines(tool: Tool) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> dict[str, Any]:
-    from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall  # noqa: PLC0415
-
     judged = policy.judge(JudgedCall(tool, args, policy.workspace.root))
     risk: Sequence[str] = ()
     match judged:
@@ -233,10 +219,8 @@ def _answer(policy: Policy, tool: Tool, args: Mapping[str, Any], text: str) -> d
 
 
 def _commands(tool: Tool, text: str) -> list[str]:
-    """Every simple command that would run; the text itself where that can't be told, or is code."""
-    from ba_tui.core.tool import Effect  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.rules.rule import CODE_TOOLS  # noqa: PLC0415
-    from ba_tui.permissions.shell.walk.expansion import expand_script  # noqa: PLC0415
+    """Return each simple command that would run; the text itself when it can't be parsed or is code."""
+    from ba_tui.permissions.shell.walker import expand_script  # noqa: PLC0415
 
     if tool.effect is not Effect.EXECUTE:
         return []

@@ -1,16 +1,18 @@
 """``ba sessions``: list, show, search, export, request, import, rename, delete, prune, fork and compare saved sessions.
 
-What is asked for goes to stdout, everything else to stderr. It knows the library's protocol, not its files.
+Results go to stdout, messages to stderr. This module uses the library's protocol and knows no file formats.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,32 +21,159 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ba_tui.cli.config import load
 from ba_tui.cli.launch import current_folder
-from ba_tui.cli.report_files import PROGRAMS, write_report
-from ba_tui.cli.session_tables import (
-    PROMPT,
-    cell,
-    local_time,
-    prompt_text,
-    request_table,
-    session_facts,
-    session_record,
-    session_table,
-)
 from ba_tui.cli.streams import write_output
-from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError
-from ba_tui.core.ports.sessions import SavedRequest, SessionInfo
+from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError, run_loop
+from ba_tui.core.messages import Usage
+from ba_tui.core.ports.datasets import Datasets, ExportedFile
+from ba_tui.core.ports.sessions import SavedRequest, SessionInfo, TurnLine
 from ba_tui.core.services import Library
+from ba_tui.core.text.cells import clip_start
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import count
+from ba_tui.core.text.wording import byte_size, count
 from ba_tui.resources import places
-from ba_tui.sessions.exports.outline import as_record
+from ba_tui.sessions.checkpoints.keeper import session_patch
+from ba_tui.sessions.exports.document import as_record
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.retention import RetentionRule, doomed, seconds
+from ba_tui.sessions.upkeep import RetentionRule, seconds_of, sessions_to_prune
+
+LEAST_TITLE, LEAST_FOLDER = 12, 14
+"""Smallest widths of titles and folders, in columns."""
+PROMPT = 100
+"""Length of a prompt in the list of turns, in characters."""
+
+
+def session_table(infos: Sequence[SessionInfo], *, everywhere: bool, width: int) -> Table:
+    """Return a table of sessions. ``everywhere`` adds their folders; titles and folders are cut to fit ``width``."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("Id", "Title", "Used", "Turns", "Cost"):
+        right = name in {"Turns", "Cost"}
+        table.add_column(
+            name,
+            no_wrap=True,
+            justify="right" if right else "left",
+            overflow="ellipsis" if name == "Title" else "fold",
+            min_width=LEAST_TITLE if name == "Title" else None,
+        )
+    if everywhere:
+        table.add_column("Folder", no_wrap=True, overflow="ellipsis")
+    room = max(LEAST_FOLDER, width // 4)
+    for info in infos:
+        mark = f" [open in {info.locked_by}]" if info.locked_by else " [ba -p]" if info.unattended else ""
+        title = (info.title or info.preview or "Untitled") + mark
+        cells = [info.id, title, local_time(info.updated), str(info.turns), price(info.cost)]
+        table.add_row(*map(cell, [*cells, *([clip_start(str(info.cwd), room)] if everywhere else [])]))
+    return table
+
+
+def prompt_text(line: TurnLine, room: int) -> str:
+    """Return the prompt of a turn in at most ``room`` columns, with the outcome unless it is the usual one."""
+    ended = f" ({line.ended})" if line.ended not in {"", "done"} else ""
+    text = Text(one_line(line.prompt, PROMPT))
+    text.truncate(room - len(ended), overflow="ellipsis")
+    return text.plain + ended
+
+
+def cell(text: str) -> Text:
+    """Return ``text`` for a table, without markup or escape sequences, which even a folder's name may contain."""
+    return Text(one_line(text))
+
+
+def session_facts(info: SessionInfo, usage: Usage) -> list[tuple[str, str]]:
+    """Return the facts of a session as labels and values."""
+    facts = [
+        ("Id", info.id),
+        ("Title", info.title),
+        ("Folder", str(info.cwd)),
+        ("Begun", local_time(info.created)),
+        ("Used", local_time(info.updated)),
+        ("Model", info.model),
+        ("Tokens", f"{usage.about}{usage.prompt:,} in, {usage.about}{usage.output:,} out"),
+        ("Cost", price(info.cost)),
+        ("Open in", info.locked_by),
+    ]
+    return [(label, value) for label, value in facts if value]
+
+
+def session_record(info: SessionInfo) -> dict[str, Any]:
+    """Return a session as JSON data."""
+    return {
+        "id": info.id,
+        "title": info.title,
+        "cwd": str(info.cwd),
+        "created": info.created,
+        "updated": info.updated,
+        "turns": info.turns,
+        "cost_usd": info.cost,
+        "model": info.model,
+        "preview": info.preview,
+        "locked_by": info.locked_by,
+        "unattended": info.unattended,
+    }
+
+
+def local_time(at: float) -> str:
+    """Format ``at``, in seconds since the epoch, in the local time zone."""
+    try:
+        return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def price(cost: float | None) -> str:
+    """Format a cost in US dollars; a dash when it is unknown."""
+    return "—" if cost is None else f"${cost:.2f}"
+
+
+def request_table(found: Sequence[SavedRequest]) -> Table:
+    """Return a table of saved requests."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("Request", "At", "Model", "Sent", "Received"):
+        table.add_column(name, justify="left" if name in {"At", "Model"} else "right")
+    for each in found:
+        cells = (str(each.number), local_time(each.at), each.model, f"{each.size:,} B", f"{each.received:,} B")
+        table.add_row(*map(cell, cells))
+    return table
+
+
+# A session as a report: questions, answers and results.
+
+PROGRAMS = frozenset({"ipynb", "py"})
+DOCUMENTS = frozenset({"md", "html"})
+
+
+def write_report(library: Library, info: SessionInfo, format: str, output: Path | None) -> str:
+    """Write the report of a session to ``output``, replacing an older one, and return a message for the user.
+
+    Raises:
+        UsageError: ``output`` is missing, or its suffix does not fit the format.
+    """
+    if format not in PROGRAMS | DOCUMENTS:
+        raise UsageError(f"A report can't be written as {format}.", "Use md, html, ipynb or py.")
+    if output is None:
+        raise UsageError("A report needs a file.", f"Add --output report.{format}.")
+    if output.suffix.lower() != f".{format}":
+        raise UsageError(f"{output.name} does not end in .{format}.", f"Name it {output.stem}.{format}.")
+    done = run_loop(_written(library, info, output))
+    return f"Wrote {output} ({byte_size(done.size)})."
+
+
+async def _written(library: Library, info: SessionInfo, output: Path) -> ExportedFile:
+    conversation = await asyncio.to_thread(library.view, info.id)
+    try:
+        datasets = conversation.inventory.feature(Datasets)
+        if datasets is None:
+            raise UsageError("This session can't be opened for its data.")
+        target = str(Path.cwd() / output.expanduser())
+        return await datasets.exports.report(target, title=info.title, confirmed=True)
+    finally:
+        await conversation.close()
+
 
 app = typer.Typer(no_args_is_help=True)
 WHOLE = 10_000
-"""Columns for an output that no terminal shows."""
+"""Width for output that is not a terminal, in columns."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A session's id, or as much of it as is unambiguous.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -67,7 +196,7 @@ def list_sessions(
 
 
 def _print_sessions(infos: Sequence[SessionInfo], console: Console, *, everywhere: bool) -> None:
-    """A line each: cut to the width of a terminal, and whole for a file or another program."""
+    """Print a line for each session, cut to the width of a terminal but not for files and pipes."""
     if not console.is_terminal:
         console.width = WHOLE
     console.print(session_table(infos, everywhere=everywhere, width=console.width))
@@ -94,13 +223,13 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     console.print(Text(f"{'Turn':<{number}}{'At':<18}{'Calls':>{calls}}  Prompt", style="bold"))
     room = max(20, console.width - number - 18 - calls - 2) if console.is_terminal else PROMPT
     for line in outline.turns:
-        # A line each, not a table: there may be thousands, and the first are wanted at once.
+        # Lines, not a table: a table would wait for the last of perhaps thousands of turns.
         head = f"{line.number:<{number}}{local_time(line.at):<18}{line.calls:>{calls}}  "
         sys.stdout.write(head + prompt_text(line, room) + "\n")
 
 
 @app.command()
-def export(  # noqa: PLR0913 - typer reads one parameter a flag
+def export(
     ctx: typer.Context,
     id: Id,
     format: Annotated[
@@ -126,7 +255,7 @@ def export(  # noqa: PLR0913 - typer reads one parameter a flag
     chosen = format or (suffix if suffix in {"html", "json", "jsonl", *PROGRAMS} else "md")
     if report or chosen in PROGRAMS:
         if with_secrets:
-            raise UsageError("A report holds no secrets.", "Leave --with-secrets out.")
+            raise UsageError("A report never contains secrets.", "Leave --with-secrets out.")
         library = _library(ctx)
         _say(write_report(library, _one(library, id), chosen, output))
         return
@@ -249,8 +378,8 @@ def prune(
     if not older_than and keep is None:
         raise UsageError("Say which sessions are old.", "Add --older-than 30d, or --keep 100, or both.")
     library = _library(ctx)
-    rule = RetentionRule(seconds(older_than) if older_than else None, keep)
-    going = doomed(library.sessions(everywhere=True), rule, time.time())
+    rule = RetentionRule(seconds_of(older_than) if older_than else None, keep)
+    going = sessions_to_prune(library.sessions(everywhere=True), rule, time.time())
     if not going:
         _say("No session is that old.")
         return 0
@@ -270,7 +399,7 @@ def prune(
 
 
 def _deleted(library: Library, info: SessionInfo) -> bool:
-    """Said when it can't be: somebody may have opened it meanwhile."""
+    """Delete the session; report a failure, for example because another ba has opened it meanwhile."""
     try:
         library.delete(info.id)
     except StorageError as error:
@@ -309,7 +438,7 @@ def delete(
         if not typer.confirm(f"Delete {said}?", err=True):
             _say("Kept.")
             return
-    # By the key as it was typed: the library takes ids alone, so a guess from words cannot get here.
+    # The library deletes by id only, so a session guessed from words can't be deleted.
     with _named():
         library.delete(id)
     _say(f"Deleted {found}.")
@@ -335,9 +464,6 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="One line per file, without the changes.")] = False,
 ) -> None:
     """Print what changed in files since a session began, as a patch."""
-    from ba_tui.cli.config import load  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.sessions.checkpoints.keeper import session_patch  # noqa: PLC0415
-
     info = _one(_library(ctx), id)
     patch = session_patch(places(), info, load(info.cwd).settings.checkpoints, stat=stat)
     if not patch:
@@ -345,7 +471,7 @@ def diff(
     elif sys.stdout.isatty():
         sys.stdout.write(paintable(patch.decode("utf-8", "replace")))
     else:
-        # For git apply: byte for byte.
+        # Raw bytes, so that git apply accepts the patch.
         sys.stdout.flush()
         sys.stdout.buffer.write(patch)
 
@@ -354,13 +480,13 @@ def _library(ctx: typer.Context) -> Library:
     given: Any = ctx.obj
     if given is not None:
         return given
-    from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.assembly import connect  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     return connect({}, current_folder()).library
 
 
 def _one(library: Library, id: str) -> SessionInfo:
-    """By id alone: what is deleted or shown must not be guessed from words."""
+    """Return the session with this id; a session to delete or show must not be guessed from words."""
     with _named():
         info = library.find(id)
     if id not in info.id:
@@ -370,7 +496,7 @@ def _one(library: Library, id: str) -> SessionInfo:
 
 @contextmanager
 def _named() -> Generator[None]:
-    """An id that names no session is the caller's mistake, not the disk's."""
+    """Turn the StorageError for an unknown id into a UsageError."""
     try:
         yield
     except SessionNotFound as error:

@@ -1,7 +1,4 @@
-"""``ba skills``: lists, shows, checks, installs, begins and removes skills.
-
-How they are found and what makes one valid stands in ``ba_tui.skills``.
-"""
+"""``ba skills``: list, show, check, install, create and remove skills. ``ba_tui.skills`` finds and validates them."""
 
 from __future__ import annotations
 
@@ -10,21 +7,26 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_facts, print_line, say
+from ba_tui.cli.config import Cwd, folder_of, print_facts
+from ba_tui.cli.streams import print_line, say
 from ba_tui.cli.trust import untrusted
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.wording import count, nearest, one_line
+from ba_tui.core.text.wording import correction, count, one_line
+from ba_tui.permissions.secrets.sharing import ingress_for
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.processes.scratch import scratch
 from ba_tui.resources import bundled, places, project_root, user_home
-
-if TYPE_CHECKING:
-    from ba_tui.skills.catalog import Skill, SkillCatalog
-    from ba_tui.skills.config import SkillChoices
-    from ba_tui.skills.install import SkillCandidate
+from ba_tui.settings import printable
+from ba_tui.skills.catalog import Skill, SkillCatalog, SkillChoices, read_choices, skill_roots
+from ba_tui.skills.content import body_of, files_of
+from ba_tui.skills.install import SkillCandidate, create, fetch, install_skill, name_of, skills_in, staged_copy
+from ba_tui.skills.install import remove as remove_folder
+from ba_tui.skills.scripts import scripts_in
+from ba_tui.skills.validator import check
 
 BRIEF = 80
 SHOWN = 8
@@ -38,9 +40,7 @@ Project = Annotated[bool, typer.Option("--project", help="In the project's .ba/s
 
 @app.command("list")
 def list_(json_: Json = False, cwd: Cwd = None) -> int:
-    """Print every skill: whether models are told of it, where it comes from, its size. Broken ones say why."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
-
+    """Print every skill: whether models can see it, its source, its size. For broken skills, print the reason."""
     folder = folder_of(cwd)
     root = project_root(folder)
     found, choices = _catalog(root).look(), _choices(root)
@@ -63,8 +63,6 @@ def list_(json_: Json = False, cwd: Cwd = None) -> int:
 @app.command()
 def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     """Print all there is to know of one skill, its files and its instructions."""
-    from ba_tui.skills.content import body_of, files_of  # noqa: PLC0415
-
     root = project_root(folder_of(cwd))
     catalog = _catalog(root)
     skill = _known(catalog, name)
@@ -87,9 +85,6 @@ def validate(
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object; of several paths, as an array.")] = False,
 ) -> int:
     """Check skills by the rules of the public format; exit 1 when one breaks them."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-    from ba_tui.skills.validator import check  # noqa: PLC0415
-
     reports = [check(path) for path in paths]
     told = [
         {"path": str(path), "valid": report.valid, "errors": list(report.errors), "warnings": list(report.warnings)}
@@ -108,10 +103,10 @@ def validate(
 
 
 @app.command()
-def install(  # noqa: PLR0913 - typer reads one parameter a flag
+def install(
     source: Annotated[str, typer.Argument(metavar="PATH-OR-GIT-URL", help="A folder, or a git repository.")],
     only: Annotated[
-        list[str] | None, typer.Option("--skill", metavar="NAME", help="Install this one of several.")
+        list[str] | None, typer.Option("--skill", metavar="NAME", help="Of several skills, install this one.")
     ] = None,
     project: Project = False,
     force: Annotated[
@@ -124,14 +119,12 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 
     Its scripts run later, each when a model asks for it and you, or your rules, allow it.
     """
-    from ba_tui.skills.install import fetch, install_skill, staged_copy  # noqa: PLC0415 - see list_
-
     root = project_root(folder_of(cwd))
     target = _skills_folder(root, project=project)
     with scratch("skill") as near:
         chosen = _chosen(fetch(source, near / "from"), source, only or [])
         candidates = [staged_copy(folder, near / "new") for folder in chosen]
-        # All or none: a repository that is half installed helps nobody.
+        # Install all or none, so that a failure leaves no half of a repository.
         for candidate in candidates:
             _tell(candidate, facts=not json_)
         for candidate in candidates:
@@ -153,8 +146,6 @@ def install(  # noqa: PLR0913 - typer reads one parameter a flag
 @app.command()
 def new(name: NewName, project: Project = False, json_: Json = False, cwd: Cwd = None) -> int:
     """Begin a skill: a valid SKILL.md, to be filled in."""
-    from ba_tui.skills.install import create  # noqa: PLC0415 - see list_
-
     root = project_root(folder_of(cwd))
     file = create(name, _skills_folder(root, project=project))
     hint = f"{file}\nFill it in, then check it: ba skills validate {file.parent}"
@@ -171,8 +162,6 @@ def remove(
     cwd: Cwd = None,
 ) -> int:
     """Remove a skill with all its files."""
-    from ba_tui.skills.install import remove as remove_folder  # noqa: PLC0415 - see list_
-
     root = project_root(folder_of(cwd))
     skill = _known(_catalog(root), name)
     if skill.source == "bundled":
@@ -180,7 +169,7 @@ def remove(
         raise UsageError(f"{skill.id} ships with ba and can't be removed.", hint)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("This needs a yes, and there is no terminal to ask in.", f"ba skills remove --yes {name}")
+            raise UsageError("There is no terminal to ask in.", f"ba skills remove --yes {name}")
         if not typer.confirm(f"Remove {skill.folder} with everything in it?", err=json_):
             return 1
     remove_folder(skill.folder)
@@ -192,19 +181,12 @@ def remove(
 
 
 def _catalog(root: Path) -> SkillCatalog:
-    from ba_tui.permissions.ingress import ingress_for  # noqa: PLC0415 - see list_
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415
-    from ba_tui.skills.catalog import SkillCatalog, skill_roots  # noqa: PLC0415
-
     where = places()
     roots = skill_roots(bundled("skills"), user_home(), where.config, root, lambda: Trust(where).trusted(root))
     return SkillCatalog(roots, ingress_for(where, root))
 
 
 def _choices(root: Path) -> SkillChoices:
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see list_
-    from ba_tui.skills.config import read_choices  # noqa: PLC0415
-
     where = places()
     theirs = [root / ".ba" / "skills.yaml"] if Trust(where).trusted(root) else []
     return read_choices(bundled("config") / "skills.yaml", [where.config / "skills.yaml", *theirs])
@@ -213,13 +195,12 @@ def _choices(root: Path) -> SkillChoices:
 def _known(catalog: SkillCatalog, name: str) -> Skill:
     if skill := catalog.get(name):
         return skill
-    close = nearest(name, [skill.id for skill in catalog.all()])
-    raise UsageError(f"There is no skill {name!r}.", f"Did you mean {close}?" if close else "See ba skills list.")
+    raise UsageError(
+        f"There is no skill {name!r}.", correction(name, [skill.id for skill in catalog.all()], "See ba skills list.")
+    )
 
 
 def _facts(skill: Skill, choices: SkillChoices) -> dict[str, Any]:
-    from ba_tui.skills.scripts import scripts_in  # noqa: PLC0415 - see list_
-
     return {
         "id": skill.id,
         "state": _state(skill, choices),
@@ -248,12 +229,10 @@ def _skills_folder(root: Path, *, project: bool) -> Path:
 
 
 def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
-    """The skills that are meant, of those that ``folder`` holds."""
-    from ba_tui.skills.install import name_of, skills_in  # noqa: PLC0415 - see list_
-
+    """Return the selected skills of ``folder``."""
     found = {name_of(each): each for each in skills_in(folder)}
     if not found:
-        raise UsageError(f"There is no skill in {source}: no SKILL.md.", "Name the folder that a SKILL.md lies in.")
+        raise UsageError(f"There is no skill in {source}: no SKILL.md.", "Name a folder that contains a SKILL.md.")
     names = ", ".join(found)
     if missing := [name for name in only if name not in found]:
         raise UsageError(f"{source} has no skill {missing[0]!r}.", f"It has: {names}.")
@@ -263,8 +242,6 @@ def _chosen(folder: Path, source: str, only: Sequence[str]) -> Sequence[Path]:
 
 
 def _tell(candidate: SkillCandidate, *, facts: bool) -> None:
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-
     files = count(candidate.files, "file")
     if facts:
         print_line(printable(f"{candidate.id}: {files}; scripts: {_some(candidate.scripts) or 'none'}"))
@@ -275,7 +252,7 @@ def _tell(candidate: SkillCandidate, *, facts: bool) -> None:
 
 
 def _check(candidate: SkillCandidate, target: Path, *, force: bool) -> None:
-    """Raises UsageError when it may not be installed."""
+    """Raise UsageError when the skill may not be installed."""
     errors = [candidate.trouble] if candidate.trouble else list(candidate.report.errors)
     if errors and (candidate.trouble or not force):
         for error in errors[1:]:
@@ -283,7 +260,7 @@ def _check(candidate: SkillCandidate, target: Path, *, force: bool) -> None:
         cure = "Correct its SKILL.md." if candidate.trouble else "Correct it, or install it anyway: --force."
         raise UsageError(f"{candidate.id} is not valid: {errors[0]}.", cure)
     if os.path.lexists(place := target / candidate.id) and not force:
-        raise UsageError(f"{place} is there already.", "Replace it: --force.")
+        raise UsageError(f"{place} already exists.", "Replace it: --force.")
 
 
 def _some(names: Sequence[str]) -> str:

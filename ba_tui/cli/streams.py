@@ -1,7 +1,6 @@
-"""The standard streams of a command: input that keeps it waiting, narration and output that can't be written; and the
-file that stands for its output.
+"""The standard streams of a command: input with a time limit, failures of output, and output files.
 
-stdout carries data: losing it ends the command. stderr carries narration: what can't be written there is dropped.
+stdout carries data: a failed write ends the command. stderr carries narration: failed writes are dropped.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.processes.confinement import CONFINED_VARIABLE
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 WAITING = "Waiting for standard input; add </dev/null to skip it."
 SILENT = 1.0
-"""Seconds after which the user is told what is waited for."""
+"""Seconds of silence on standard input before a message says that ba waits for it."""
 FIRST, LATER = 60.0, 600.0
-"""Seconds for which the first byte, and each further piece, of standard input is waited for."""
+"""Timeouts for the first byte and for each further piece of standard input, in seconds."""
 LIMIT_VARIABLE = "BA_INPUT_TIMEOUT"
 LARGEST_INPUT = 10_000_000
 PIECE = 1 << 16
@@ -34,19 +34,19 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class _Narration(io.FileIO):
-    """A descriptor that takes everything: what its reader or its disk refuses is gone."""
+    """A file whose failed writes are dropped without an error."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         size = memoryview(data).nbytes
         try:
-            # None: somebody made it non-blocking, and it is full.
+            # None: the descriptor is non-blocking and full.
             return super().write(data) or size
         except OSError:
             return size
 
 
 def drop_lost_narration() -> None:
-    """Let no failure of stderr end the command, now or when Python flushes it at the end."""
+    """Ignore write failures of stderr, now and when Python flushes it at exit."""
     old = sys.stderr
     if isinstance(old, io.TextIOWrapper) and old.fileno() == 2:
         binary = io.BufferedWriter(_Narration(2, "w", closefd=False))
@@ -54,7 +54,7 @@ def drop_lost_narration() -> None:
 
 
 def tell_of_confinement() -> None:
-    """Say on stderr, before all else, that another ba's sandbox hides the user's folders from this ba."""
+    """Print to stderr that this ba runs in another ba's sandbox, which hides the user's folders."""
     if CONFINED_VARIABLE not in os.environ:
         return
     from ba_tui.resources import places, writable  # noqa: PLC0415 - only within a sandbox
@@ -66,12 +66,12 @@ def tell_of_confinement() -> None:
 
 
 def output_failed(error: OSError, *, wanted: bool = False) -> int:
-    """The exit code when stdout can't be written, after saying so. Nothing more is written there.
+    """Report that stdout can't be written, close it and return the exit code.
 
-    A reader that went away (``ba … | head``) has seen enough, and that is no fault, unless all of it is ``wanted``.
+    A closed pipe (``ba … | head``) is no error, unless the whole output is ``wanted``.
     """
     null = os.open(os.devnull, os.O_WRONLY)
-    # What is left in its buffer can't be written when Python ends either.
+    # Python would fail again at exit, when it flushes the buffer.
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
     if isinstance(error, BrokenPipeError):
@@ -86,12 +86,12 @@ def output_failed(error: OSError, *, wanted: bool = False) -> int:
 
 
 def write_output(path: Path, pieces: Iterable[str | bytes], *, private: bool = False) -> None:
-    """Write what a command brings, so that the file is the old or the new one, never half.
+    """Write the output of a command atomically: the file has the old or the new content, never a part.
 
-    A pipe or a device is written to, never replaced. ``private``: only the user reads a new file.
+    A pipe or a device is written to, not replaced. ``private``: a new file is readable by the user only.
 
     Raises:
-        UsageError: it is a folder. StorageError: it could not be written.
+        UsageError: ``path`` is a folder. StorageError: it could not be written.
     """
     from ba_tui.resources import save_whole  # noqa: PLC0415 - few commands write files
 
@@ -113,9 +113,21 @@ def write_output(path: Path, pieces: Iterable[str | bytes], *, private: bool = F
         raise StorageError(str(error), hint) from error
 
 
+def print_line(text: str) -> None:
+    """Print to stdout, with lone surrogates (from file names) and control characters escaped."""
+    sys.stdout.write(paintable(text.encode("utf-8", "backslashreplace").decode()) + "\n")
+
+
+def say(text: str) -> None:
+    """Print ``text`` to stderr with ba's prefix."""
+    line = f"ba: {text}".encode("utf-8", "backslashreplace").decode()
+    sys.stderr.write(paintable(line, newlines=False) + "\n")
+
+
 class StandardInput(io.RawIOBase):
-    """What comes on standard input, to its end. Silence is said after a second, and an error after ``limits``: seconds
-    before the first byte, and between two pieces. So a writer that keeps sending is read whole, however slow it is.
+    """Standard input with timeouts. ``limits``: seconds before the first byte, and between two pieces.
+
+    A message appears after a second of silence. A slow writer that keeps sending is read to its end.
     """
 
     def __init__(self, handle: int, limits: tuple[float, float]) -> None:
@@ -128,7 +140,7 @@ class StandardInput(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Raises UsageError when nothing comes, or it can't be read."""
+        """Read into ``buffer``. Raises UsageError after the timeout, or when the stream can't be read."""
         target = memoryview(buffer).cast("B")
         try:
             self._wait(self._later if self._begun else self._first)
@@ -159,10 +171,10 @@ class StandardInput(io.RawIOBase):
 
 
 def open_input() -> BinaryIO:
-    """Standard input, which is waited for only so long.
+    """Return standard input with timeouts.
 
     Raises:
-        UsageError: the variable that says how long is no number; and as ``StandardInput.readinto`` when it is read.
+        UsageError: the variable for the timeout is not a number; reading raises as ``StandardInput.readinto``.
     """
     limits = FIRST, LATER
     if given := os.environ.get(LIMIT_VARIABLE, "").strip():
@@ -171,16 +183,16 @@ def open_input() -> BinaryIO:
         except ValueError:
             seconds = -1.0
         if not 0 <= seconds < float("inf"):
-            raise UsageError(f"{LIMIT_VARIABLE}={given} is no number of seconds.", "0 waits without a limit.")
+            raise UsageError(f"{LIMIT_VARIABLE}={given} is not a number of seconds.", "0 waits without a limit.")
         limits = (seconds or float("inf"), seconds or float("inf"))
     return io.BufferedReader(StandardInput(sys.stdin.fileno(), limits), PIECE)
 
 
 def read_input(limit: int = LARGEST_INPUT) -> bytes:
-    """All of standard input, to its end.
+    """Return all of standard input.
 
     Raises:
-        UsageError: it is larger than ``limit`` bytes, can't be read, or does not come.
+        UsageError: it is larger than ``limit`` bytes, can't be read, or does not arrive in time.
     """
     data = open_input().read(limit + 1)
     if len(data) > limit:
@@ -190,7 +202,7 @@ def read_input(limit: int = LARGEST_INPUT) -> bytes:
 
 
 def tell_of_waiting() -> None:
-    """Say on stderr that standard input is waited for, once it has been silent for a second."""
+    """Print to stderr that ba waits for standard input, after a second of silence."""
     try:
         silent = not select.select([sys.stdin.fileno()], [], [], SILENT)[0]
     except (OSError, ValueError):

@@ -1,7 +1,4 @@
-"""``ba tokens``: how many tokens files have for a model, by its encoding and margin, or as its provider counts them.
-
-How a model is counted stands in ``ba_tui.providers``.
-"""
+"""``ba tokens``: count the tokens of files for a model, by its encoding and margin, or by its provider's count."""
 
 from __future__ import annotations
 
@@ -17,36 +14,39 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
-from ba_tui.cli.streams import open_input
+from ba_tui.cli.config import Cwd, folder_of, load
+from ba_tui.cli.streams import open_input, print_line, say
 from ba_tui.core.errors import UsageError, run_loop
+from ba_tui.core.messages import user
+from ba_tui.core.provider import ModelRequest
 from ba_tui.core.values import frozen
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.catalog import chosen_catalog
+from ba_tui.providers.tokens.encodings import Encodings, ExactCounts, TokenEncoding, encoding_of
+from ba_tui.providers.tokens.registry import EncoderConfig, encoders_of, load_encoders
 from ba_tui.resources import places, project_root
+from ba_tui.tools.editing.documents import binary_kind, detect
 
 if TYPE_CHECKING:
-    from ba_tui.providers.access import ProviderAccess
-    from ba_tui.providers.tokens.config import EncoderConfig
-    from ba_tui.providers.tokens.encodings import TokenEncoding
-    from ba_tui.providers.tokens.exact import ExactCounts
     from ba_tui.settings import Settings
 
 STDIN = "-"
 PART = 1_000_000
 LONGEST_PART = 4_000_000
 SHOWN_FROM = 20_000_000
-"""Bytes; who waits for more is shown how far it is."""
+"""Smallest file with a progress display, in bytes."""
 ASKED = 4_000_000
-"""Characters; more than this no provider counts in one request."""
+"""Longest text that providers count in one request, in characters."""
 HEAD = 8_192
 MESSAGE = 7
-"""Tokens around the words of a conversation of one message, where its family says nothing else."""
+"""Default tokens for the frame of a conversation of one message."""
 CACHE = "encodings"
 
 
 @frozen
-class Counted:
-    """What is printed of a file, as ``--json`` names it. ``as_message``: what a provider counts when it is sent alone
-    as a message, whose frame has tokens as well."""
+class FileTokens:
+    """The counts of a file, under the keys of ``--json``. ``as_message``: the count with the frame of a message."""
 
     file: str
     tokens: int
@@ -62,7 +62,7 @@ def tokens(
         list[str] | None, typer.Argument(metavar="FILE|-", help="Text files; - or nothing reads stdin.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("-m", "--model", metavar="NAME", help="Count for this model; else for yours.")
+        str | None, typer.Option("-m", "--model", metavar="NAME", help="Count for this model instead of yours.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As a JSON list, in the order given.")] = False,
     cwd: Cwd = None,
@@ -72,7 +72,7 @@ def tokens(
     if not files and sys.stdin.isatty():
         raise UsageError("No text to count.", "Name a file, or pipe text in: git diff | ba tokens")
     counter = _Counter(model, folder_of(cwd))
-    found: list[Counted] = []
+    found: list[FileTokens] = []
     for name in named:
         try:
             found.append(counter.count(name))
@@ -87,7 +87,7 @@ def tokens(
     return 0 if len(found) == len(named) else 1
 
 
-def _table(found: Sequence[Counted], model: str) -> None:
+def _table(found: Sequence[FileTokens], model: str) -> None:
     if not found:
         return
     rows = [(f"{one.tokens:,}", "stdin" if one.file == STDIN else one.file) for one in found]
@@ -104,13 +104,9 @@ def _table(found: Sequence[Counted], model: str) -> None:
 
 
 class _Counter:
-    """For one model; says on stderr, once each, what is not as it should be."""
+    """Count tokens for one model; print each kind of problem to stderr once."""
 
     def __init__(self, model: str | None, folder: Path) -> None:
-        from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - --help must not wait for it
-        from ba_tui.providers.tokens.encodings import Encodings, encoding_of  # noqa: PLC0415
-        from ba_tui.providers.tokens.registry import encoders_of, load_encoders  # noqa: PLC0415
-
         self._folder = folder
         where, root = places(), project_root(folder)
         self.model = model or load(folder).settings.model
@@ -123,8 +119,8 @@ class _Counter:
             say(self._encoding.warning)
         self._exact: ExactCounts | None = None
 
-    def count(self, name: str) -> Counted:
-        """Raises OSError, and UsageError for what is no text."""
+    def count(self, name: str) -> FileTokens:
+        """Count the file ``name``. Raises OSError, or UsageError when it is not text."""
         config, encoding = self._config, self._encoding
         with _opened(name) as file:
             size = 0 if name == STDIN else os.fstat(file.fileno()).st_size
@@ -132,24 +128,22 @@ class _Counter:
             if config.exact_counting_api:
                 held = list(_until(parts, ASKED))
                 if (exact := self._by_provider("".join(held))) is not None:
-                    return Counted(name, exact, exact, config.family.value, encoding.name, config.margin, True)
+                    return FileTokens(name, exact, exact, config.family.value, encoding.name, config.margin, True)
                 parts = (part for several in (held, parts) for part in several)
             raw = sum(map(encoding.measure, parts))
         exact = config.exact and config.margin == 1 and encoding.name == config.encoding
         words = math.ceil(raw * config.margin - 1e-9)
         total = words + (_param(config, "frame", 0) if raw else 0)
         message = max(total, words + (_param(config, "message", MESSAGE) if raw else 0))
-        return Counted(name, total, message, config.family.value, encoding.name, config.margin, exact)
+        return FileTokens(name, total, message, config.family.value, encoding.name, config.margin, exact)
 
     def _by_provider(self, text: str) -> int | None:
-        """The count of the configured endpoint; None when it can't be had, which is said."""
+        """Return the count of the configured endpoint; None, with a message, when it fails."""
         if not text.strip() or len(text) >= ASKED or self._config.exact_counting_api is None:
             return None
-        from ba_tui.core.messages import user  # noqa: PLC0415 - where a provider is asked
-        from ba_tui.core.provider import ModelRequest  # noqa: PLC0415
 
         if self._exact is None:
-            from ba_tui.providers.vendors import exact_counts  # noqa: PLC0415 - loads an HTTP client
+            from ba_tui.providers.pipeline import exact_counts  # noqa: PLC0415 - loads an HTTP client
 
             self._exact = exact_counts(self.model, self._config.exact_counting_api, self._access)
         failed = bool(self._exact.trouble)
@@ -159,9 +153,6 @@ class _Counter:
         return found
 
     def _access(self) -> tuple[Settings, ProviderAccess]:
-        from ba_tui.providers.access import ProviderAccess  # noqa: PLC0415 - where a provider is asked
-        from ba_tui.providers.catalog import chosen_catalog  # noqa: PLC0415
-
         loaded, where = load(self._folder), places()
         return loaded.settings, ProviderAccess(loaded, chosen_catalog(where, strict=True)[0], where)
 
@@ -180,7 +171,7 @@ def _opened(name: str) -> BinaryIO:
 
 
 def _until(parts: Iterable[str], limit: int) -> Generator[str]:
-    """Parts up to ``limit`` characters; the rest stays in ``parts``."""
+    """Yield parts up to ``limit`` characters in total; the rest remains in ``parts``."""
     held = 0
     for part in parts:
         yield part
@@ -190,9 +181,7 @@ def _until(parts: Iterable[str], limit: int) -> Generator[str]:
 
 
 def _parts(file: BinaryIO, name: str, size: int) -> Generator[str]:
-    """The text in parts that end where no token can lie across. Raises UsageError when it is no text."""
-    from ba_tui.tools.editing.documents import binary_kind, detect  # noqa: PLC0415 - --help must not wait for it
-
+    """Yield the text in parts that no token crosses. Raises UsageError when the file is not text."""
     head = file.read(HEAD)
     if kind := binary_kind(head):
         shown = "stdin" if name == STDIN else name
@@ -214,7 +203,7 @@ def _parts(file: BinaryIO, name: str, size: int) -> Generator[str]:
 
 
 def _cut(text: str) -> int:
-    """Behind the last line end that a letter or a digit follows: no encoding joins over it. 0 to wait for more."""
+    """Return the index after the last newline before a letter or digit; no token crosses it. 0 when there is none."""
     place = text.rfind("\n", 0, -1)
     while place > 0 and not text[place + 1].isalnum():
         place = text.rfind("\n", 0, place)

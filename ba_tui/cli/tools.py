@@ -1,7 +1,4 @@
-"""``ba tools``: lists the tools there are, shows, tries and begins them.
-
-What a tool is and where they are found stands in ``ba_tui.tools``.
-"""
+"""``ba tools``: list, show, try and create tools. ``ba_tui.tools`` finds them."""
 
 from __future__ import annotations
 
@@ -15,15 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ba_tui.cli.config import Cwd, folder_of, print_line, say
+from ba_tui.cli.config import Cwd, folder_of
+from ba_tui.cli.streams import print_line, say
 from ba_tui.cli.trust import untrusted
+from ba_tui.core.calls import unknown_tool
 from ba_tui.core.errors import UsageError, run_loop
+from ba_tui.core.events import Asked, Event, ToolProgress
+from ba_tui.core.questions import Reply
+from ba_tui.core.results import ToolResult
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import clipped
+from ba_tui.core.tool import Call
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places, project_root, save_whole, user_home
+from ba_tui.settings import printable
 
 if TYPE_CHECKING:
     from ba_tui.assembly.tools import SessionTools
-    from ba_tui.core.events import Event
-    from ba_tui.core.results import ToolResult
     from ba_tui.tools.registry import Registry, ToolEntry
 
 TOOL = '''\
@@ -71,7 +78,7 @@ def test_it_says_what_is_wrong() -> None:
 
 
 def check_name(name: str) -> None:
-    """Raises UsageError when no tool, no file or no function can be called ``name``."""
+    """Raise UsageError when ``name`` is not valid as the name of a tool, a file and a function."""
     hint = "Such as word_count: lower-case letters, digits and _."
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} can't be the name of a tool.", hint)
@@ -82,15 +89,15 @@ def check_name(name: str) -> None:
 
 
 def write_tool(folder: Path, name: str) -> tuple[Path, Path]:
-    """The tool and its test, in ``folder``.
+    """Write a new tool and its test into ``folder`` and return both paths.
 
     Raises:
-        UsageError: one of them is there. StorageError: it can't be written.
+        UsageError: one of the files exists. StorageError: a file can't be written.
     """
     files = folder / f"{name}.py", folder / f"test_{name}.py"
     for file in files:
         if file.exists():
-            raise UsageError(f"{file} is there already.", "Choose another name, or remove the file.")
+            raise UsageError(f"{file} already exists.", "Choose another name, or remove the file.")
     shown = ".ba/tools" if folder.parent.name == ".ba" else folder
     save_whole(files[0], TOOL.format(name=name, title=name.replace("_", " ").capitalize()), mode=0o644)
     save_whole(files[1], TEST.format(name=name, shown=shown), mode=0o644)
@@ -105,9 +112,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name, as `
 
 @app.command("list")
 def list_(json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None) -> int:
-    """Print every tool: whether it is on, what it may do, where it comes from. Files that can't be used follow."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - --help must not pay for the settings
-
+    """Print every tool: whether it is on, its effect, its source. Files that can't be used follow."""
     folder = folder_of(cwd)
     with _tools(folder) as tools:
         entries, problems = tools.registry.entries(), tools.registry.problems()
@@ -134,8 +139,6 @@ def show(
     name: Name, json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False, cwd: Cwd = None
 ) -> int:
     """Print all there is to know of one tool, its parameters among it."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-
     folder = folder_of(cwd)
     with _tools(folder) as tools:
         facts = _facts(_entry(tools.registry, name, project_root(folder)))
@@ -161,12 +164,10 @@ def try_(
     cwd: Cwd = None,
 ) -> int:
     """Run a tool as a model's call would. Where that would ask for permission, your command is the answer."""
-    from ba_tui.settings import printable  # noqa: PLC0415 - see list_
-
     try:
         given: Any = json.loads(args)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--args is no JSON: {error}.", """Such as --args '{"path": "README.md"}'.""") from error
+        raise UsageError(f"--args is not JSON: {error}.", """Such as --args '{"path": "README.md"}'.""") from error
     if not isinstance(given, dict):
         raise UsageError("--args must be a JSON object.", """Such as --args '{"path": "README.md"}'.""")
     folder = folder_of(cwd)
@@ -195,8 +196,6 @@ def new(
     cwd: Cwd = None,
 ) -> int:
     """Write the frame of a tool of this name, and a test beside it, into .ba/tools."""
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see list_
-
     check_name(name)
     folder = folder_of(cwd)
     with _tools(folder) as tools:
@@ -208,7 +207,7 @@ def new(
         print_line(f"Wrote {files[0]} and its test {files[1].name}. Now write what it does.\n{attempt}")
         return 0
     root, granted = _own_root(folder), Trust(places())
-    # Who writes the first file there, or adds one to what they trust, knows what is in the folder.
+    # The user has just written this file, so an empty or trusted folder stays trusted.
     before = granted.look(root)
     known = before.state == "trusted" or not (before.holds or before.trouble)
     files = write_tool(root / ".ba" / "tools", name)
@@ -222,15 +221,13 @@ def new(
 
 
 def _tools(folder: Path) -> SessionTools:
-    """All tools as the app would have them in ``folder``, each within its guards."""
-    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see list_
+    """Return the tools that the app would use in ``folder``, each within its guards."""
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     return tools_alone(folder, {})
 
 
 def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:
-    from ba_tui.core.calls import unknown_tool  # noqa: PLC0415 - see list_
-
     if entry := registry.entry(name):
         return entry
     for problem in registry.problems():
@@ -245,13 +242,7 @@ def _entry(registry: Registry, name: str, root: Path) -> ToolEntry:
 async def _called(
     tools: SessionTools, entry: ToolEntry, args: dict[str, Any], *, quiet: bool
 ) -> tuple[ToolResult, float]:
-    """Return the result and the seconds that the call took, and close ``tools``."""
-    from ba_tui.core.events import Asked, ToolProgress  # noqa: PLC0415 - see list_
-    from ba_tui.core.questions import Reply  # noqa: PLC0415
-    from ba_tui.core.text.untrusted import paintable  # noqa: PLC0415
-    from ba_tui.core.tool import Call  # noqa: PLC0415
-    from ba_tui.core.transcript import Transcript  # noqa: PLC0415
-    from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
+    """Call the tool, close ``tools``, and return the result and its duration in seconds."""
 
     def listen(event: Event) -> None:
         match event:
@@ -292,9 +283,9 @@ def _facts(entry: ToolEntry) -> dict[str, Any]:
 
 
 def _brief(entry: ToolEntry) -> str:
-    """The first sentence of what is said of a tool."""
+    """Return the first sentence of a tool's description."""
     first = entry.tool.description.splitlines()[0].partition(". ")[0].rstrip(".:")
-    return first if len(first) <= BRIEF else f"{first[:BRIEF]}…"
+    return clipped(first, BRIEF)
 
 
 def _state(entry: ToolEntry) -> str:
@@ -302,7 +293,7 @@ def _state(entry: ToolEntry) -> str:
 
 
 def _own_root(folder: Path) -> Path:
-    """The project to write into: never the home folder itself, whose .ba would count for everything below."""
+    """Return the project to write into; never the home folder, whose .ba would apply to every folder below."""
     root = project_root(folder)
     if root == user_home():
         raise UsageError("Your home folder is not a project.", "Use --user, or go into a project first.")

@@ -1,26 +1,27 @@
-"""``ba trust``: shows what a folder brings, trusts it with that, and takes it back.
+"""``ba trust``: show the code and settings in a folder, trust the folder, or revoke the trust.
 
-What counts and where it is kept stands in ``ba_tui.permissions.trust.grants``.
+``ba_tui.permissions.trust.grants`` decides what needs trust and stores it.
 """
 
 from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ba_tui.cli.config import folder_of, print_line, say
+from ba_tui.cli.config import folder_of
+from ba_tui.cli.streams import print_line, say
 from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.permissions import AskedSetting, TrustState
 from ba_tui.core.text.wording import count
+from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places, project_root
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ba_tui.core.ports.trust import AskedSetting, TrustState
+from ba_tui.settings import printable
+from ba_tui.settings.setters import allowing
 
 WORDS = {
     "trusted": "{root} is trusted (current contents).",
@@ -50,12 +51,10 @@ def trust(
     instead and loads none of these. Hosts, folders and model files in its settings need a yes for each, also with
     --yes. Files that tools of ba wrote are accepted only in a terminal.
     """
-    from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - --help must not pay for the settings
-    from ba_tui.settings import printable  # noqa: PLC0415
-    from ba_tui.settings.setters import allowing  # noqa: PLC0415
+    from ba_tui.assembly.start import trust_for  # noqa: PLC0415 - other commands import this module
 
     if folder and not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}.", "Name one that is there.")
+        raise UsageError(f"There is no folder {folder}.", "Name an existing folder.")
     if show and revoke:
         raise UsageError("--show and --revoke exclude each other.", "Give one of them.")
     cwd = folder_of(folder)
@@ -94,7 +93,7 @@ def trust(
 
 
 def _chosen(asked: Sequence[AskedSetting], texts: Sequence[str]) -> Sequence[AskedSetting]:
-    """What --allow-setting names. Raises UsageError for a value that the project does not ask for."""
+    """Return the settings that --allow-setting names. Raises UsageError for a value the project does not request."""
     if bare := [text for text in texts if "=" not in text]:
         hint = f"Write --allow-setting {bare[0]}=VALUE, as ba trust --show prints it."
         raise UsageError(f"--allow-setting {bare[0]} has no value.", hint)
@@ -105,7 +104,7 @@ def _chosen(asked: Sequence[AskedSetting], texts: Sequence[str]) -> Sequence[Ask
 
 
 def _trusts(seen: TrustState, *, yes: bool) -> bool:
-    """Whether the user trusts the folder as it was seen. Raises UsageError where nobody can be asked."""
+    """Ask whether the user trusts the folder as shown. Raises UsageError without a terminal to ask in."""
     if not yes:
         if not sys.stdin.isatty():
             hint = "then run `ba trust` in a terminal." if seen.written else "then run: ba trust --yes"
@@ -115,9 +114,7 @@ def _trusts(seen: TrustState, *, yes: bool) -> bool:
 
 
 def untrusted(root: Path) -> str:
-    """What to say of what a folder brings and ba leaves out; empty when there is nothing, or it is trusted."""
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see trust
-
+    """Return a message about the contents that ba ignores until the folder is trusted; empty when there are none."""
     seen = Trust(places()).look(root)
     if seen.trouble:
         return f"{seen.trouble} ba loads none of it."
@@ -128,8 +125,6 @@ def untrusted(root: Path) -> str:
 
 
 def _tell(seen: TrustState) -> None:
-    from ba_tui.settings import printable  # noqa: PLC0415 - see trust
-
     print_line(printable(WORDS[seen.state].format(root=seen.root)))
     if seen.warning:
         print_line(seen.warning)
@@ -137,7 +132,7 @@ def _tell(seen: TrustState) -> None:
         print_line("This folder has no tools, hooks or settings.")
     for part in seen.holds:
         lead = f"{part.kind:<11}  {len(part.names):>3}  "
-        # A command line is read as a whole, so each server has a line.
+        # One line for each server, so that its whole command can be read.
         for text in part.names if part.kind == "MCP servers" else (", ".join(part.names),):
             print_line(printable(f"{lead}{text}"))
             lead = " " * len(lead)

@@ -1,1 +1,2 @@
-"""What goes into the window beside the talk. May import core, settings, resources and resilience only."""
+"""The content of the context window beside the conversation. May import core, settings, resources and
+resilience only."""

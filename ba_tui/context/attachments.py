@@ -1,51 +1,128 @@
-"""What comes with a prompt for what it mentions: files by their type, folders, sessions, tools and skills.
+"""Attachments of a prompt for its mentions: files by their type, folders, sessions, tools and skills.
 
-How mentions are read is in ``mentions``; every means to read, judge and clean is given.
+``mentions`` parses mentions; AttachmentContext has the functions that find, read, judge and clean.
 """
 
 from __future__ import annotations
 
 import asyncio
+import filecmp
 import os
+import shutil
 import stat
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from ba_tui.context.copies import copied, size_in_words, stamp
-from ba_tui.context.mentions import MOST, MentionLines, Named, named
-from ba_tui.context.session_data import JSON, dataset_kind
-from ba_tui.context.surroundings import Speaker, Surroundings
+from ba_tui.context.files import FileIndex
+from ba_tui.context.mentions import JSON, MOST, MentionLines, NamedMention, OtherSessions, dataset_kind, find_mentions
+from ba_tui.context.nested_instructions import TouchedFiles
+from ba_tui.context.ports import AttachedFiles, MentionedData, Speaker
 from ba_tui.core.errors import BaError
-from ba_tui.core.events import Notice
+from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import Block, Message, clean_text, reminder
-from ba_tui.core.ports.mentions import ATTACHED, Weight
+from ba_tui.core.ports.context import ATTACHED, Skills, Weight
 from ba_tui.core.results import Source, ToolResult
-from ba_tui.core.text.markup import OURS, neutralized
-from ba_tui.core.text.wording import nearest, one_line
+from ba_tui.core.text.untrusted import OURS, neutralized
+from ba_tui.core.text.wording import byte_size, nearest, one_line
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
+from ba_tui.core.values import Once, frozen
+from ba_tui.ingress import Owner
+from ba_tui.providers.agent_model import AgentModel
+from ba_tui.providers.tokens.calibration import Tokens
+
+# Files from outside the project are copied to the session's folder.
+
+LARGEST = 100_000_000
+NAMES = 1_000
+
+
+def copied(path: Path, folder: Path) -> Path:
+    """Copy ``path`` to ``folder`` under a new name, and return it; the same content is not copied twice."""
+    size = path.stat().st_size
+    if not path.is_file():
+        raise OSError("only single files can be attached from elsewhere")
+    if size > LARGEST:
+        raise OSError(f"it has {size:,} bytes; at most {LARGEST:,} are copied")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in _names(folder, path):
+        if not os.path.lexists(place):
+            with path.open("rb") as source, place.open("xb") as copy:
+                shutil.copyfileobj(source, copy)
+            place.chmod(0o600)
+            return place
+        if filecmp.cmp(place, path, shallow=False):
+            return place
+    raise OSError("there are too many of that name")
+
+
+def _names(folder: Path, path: Path) -> Iterator[Path]:
+    yield folder / path.name
+    yield from (folder / f"{path.stem}-{number}{path.suffix}" for number in range(2, NAMES))
+
+
+def stamp(path: Path | None) -> tuple[int, int]:
+    """Return its time and size, which show whether it has changed; zeros for None."""
+    if path is None:
+        return 0, 0
+    try:
+        about = path.stat()
+    except OSError:
+        return 0, 0
+    return about.st_mtime_ns, about.st_size
+
+
+def size_in_words(path: Path) -> str:
+    return byte_size(stamp(path)[1])
+
+
+ROOM = 50_000
+SHARE = 4
+"""Attachments of a prompt may take one part in this many of the window, and at most ROOM tokens."""
+
+
+@frozen
+class AttachmentContext:
+    """The parts of one conversation that attachments need. ``tools`` returns the names of all tools, ``show`` lists
+    some for the model."""
+
+    files: Once[AttachedFiles]
+    tokens: Tokens
+    model: AgentModel
+    skills: Skills | None
+    tools: Callable[[], Collection[str]]
+    show: Callable[[Sequence[str]], None]
+    sessions: OtherSessions
+    index: FileIndex
+    data: Once[MentionedData]
+
+    @property
+    def room(self) -> int:
+        """Return the tokens that attachments of a prompt may have."""
+        return min(ROOM, self.model.info().window // SHARE)
+
 
 FOLDER = "attachments"
 SMALL = 10_000
-"""Bytes up to which JSON comes whole, as most of it is settings; of all other data, the profile."""
+"""Bytes up to which JSON is attached whole, as most small files are settings; other data is attached as a profile."""
 PROFILE_TOKENS = 1_500
-"""About what a profile takes at most."""
+"""About the largest size of a profile."""
 LARGE = 50_000_000
 WEIGHED = 64
 NAMED = 300
 
 Words: TypeAlias = tuple[tuple[str, Speaker], ...]
-"""Texts that were said together, each with whose words it is."""
+"""Texts that were said together, each with its speaker."""
 READ = frozenset({"file", "dataset", "session", "table", "resource"})
-"""Kinds of which something is given."""
+"""Kinds with content to attach."""
 KEPT = "it contains secrets, and secrets are never attached"
 
 
 @frozen
 class Target:
-    """What a mention names. ``path`` for files and folders, as it was resolved."""
+    """The thing that a mention names. ``path``: the resolved path of a file or folder."""
 
     kind: str
     name: str
@@ -56,8 +133,8 @@ class Target:
 
 @frozen
 class Attachment:
-    """``what`` says type and size; ``result`` None when nothing of it is given, and ``trouble`` why; ``remark``: what
-    is odd of what is given."""
+    """``what``: type and size; ``result``: None without content, with the reason in ``trouble``; ``remark``: a
+    peculiarity of the content."""
 
     name: str
     what: str
@@ -74,9 +151,9 @@ class Attachment:
 
     @property
     def why(self) -> str:
-        """Why nothing of it is given, for the person."""
-        named = self.trouble.startswith(self.name.partition(":")[0])
-        return f"{'' if named else f'{self.name}: '}{self.trouble.rstrip('.')}."
+        """Return for the user why there is no content."""
+        has_name = self.trouble.startswith(self.name.partition(":")[0])
+        return f"{'' if has_name else f'{self.name}: '}{self.trouble.rstrip('.')}."
 
     @property
     def note(self) -> Message | None:
@@ -89,7 +166,7 @@ class Attachment:
 
 @dataclass(slots=True)
 class AttachResult:
-    """``notes`` go to the model, ``notices`` to the person; ``files`` are the paths of what was attached."""
+    """``notes`` are for the model, ``notices`` for the user; ``files`` are the paths of attached files."""
 
     notes: list[Message] = field(default_factory=list[Message])
     notices: list[Notice] = field(default_factory=list[Notice])
@@ -97,13 +174,13 @@ class AttachResult:
 
 
 class Attachments:
-    """For one conversation."""
+    """Makes the attachments of one conversation."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: AttachmentContext) -> None:
+        self._context = context
         self._weighed: dict[tuple[object, ...], Weight] = {}
         self._told: set[str] = set()
-        """Bare words that were said to name nothing: once is enough, they may be people."""
+        """Plain words that were reported as naming nothing: once is enough, they may be names of people."""
 
     async def weigh(self, text: str) -> Sequence[Weight]:
         """See core.mentions.Mentions."""
@@ -111,7 +188,7 @@ class Attachments:
         weights: list[Weight] = []
         for target in targets:
             if target.kind not in READ - {"resource"}:
-                # What a server gives is known once it is asked.
+                # The server has to be asked for its content.
                 continue
             if target.kind == "dataset":
                 weights.append(Weight(clean_text(target.name), PROFILE_TOKENS))
@@ -126,14 +203,14 @@ class Attachments:
         skills = [
             Weight(f"skill {target.name}", sizes.get(target.name, 0)) for target in targets if target.kind == "skill"
         ]
-        return [*_fitting(weights, self._around.room), *skills]
+        return [*_fitting(weights, self._context.room), *skills]
 
     def _weight(self, made: Attachment) -> Weight:
         note = made.note
-        return Weight(clean_text(made.name), self._around.tokens([note]) if note else 0, made.trouble)
+        return Weight(clean_text(made.name), self._context.tokens.aside([note]) if note else 0, made.trouble)
 
     async def made(self, words: Words, branch: Branch) -> AttachResult:
-        """What goes with ``words``. Tools and skills that they name are there with the next request."""
+        """Return the attachments of ``words``. Tools and skills that they name are available with the next request."""
         targets, unknown = await self._targets(words)
         outcome = AttachResult()
         unknown = [each for each in unknown if not (each.bare and each.shown in self._told)]
@@ -146,7 +223,7 @@ class Attachments:
                 Notice(f"{names}: not found; sent as text.", "info", f"Did you mean @{meant}?" if meant else "")
             )
         if shown := [target.name for target in targets if target.kind == "tool"]:
-            self._around.show(shown)
+            self._context.show(shown)
         for target in targets:
             if target.kind == "skill":
                 await self._start(target.name, outcome)
@@ -156,16 +233,16 @@ class Attachments:
         outcome.files = [str(target.path) for target in targets if target.kind == "file"]
         return outcome
 
-    async def _meant(self, named: Named) -> str:
-        """What a mention of nothing was probably meant to name."""
-        words, _ = next((reading for reading in named.readings() if reading[1]), (named.shown, None))
+    async def _meant(self, mention: NamedMention) -> str:
+        """Return the name that a mention of nothing probably meant."""
+        words, _ = next((reading for reading in mention.readings() if reading[1]), (mention.shown, None))
         path = "." in words or "/" in words
-        known = [] if path else [*await asyncio.to_thread(self._skills), *self._around.tools()]
-        found = nearest(words, known) or await self._around.nearest(words)
+        known = [] if path else [*await asyncio.to_thread(self._skills), *self._context.tools()]
+        found = nearest(words, known) or await self._context.index.nearest(words)
         return f'"{found}"' if " " in found else found
 
     async def _start(self, id: str, outcome: AttachResult) -> None:
-        skills = self._around.skills
+        skills = self._context.skills
         try:
             if skills:
                 await asyncio.to_thread(skills.activate, id)
@@ -173,11 +250,11 @@ class Attachments:
             outcome.notices.append(Notice(str(error), "warning", error.hint))
 
     async def _add(self, read: Sequence[Attachment], outcome: AttachResult) -> None:
-        room, sizes = self._around.room, list[str]()
+        room, sizes = self._context.room, list[str]()
         kept: list[Attachment] = []
         for made in read:
             note = made.note
-            tokens = self._around.tokens([note]) if note else 0
+            tokens = self._context.tokens.aside([note]) if note else 0
             if tokens > room:
                 trouble = f"about {tokens:,} tokens, and {room:,} are left for attachments"
                 made = replace(made, result=None, trouble=trouble)
@@ -185,12 +262,12 @@ class Attachments:
                 room -= tokens
                 sizes.append(f"{made.name} ({tokens:,} tokens)")
             kept.append(made)
-        skills = self._around.skills
+        skills = self._context.skills
         if skills:
             names = [made.name.partition(":")[0] for made in kept if not made.trouble or made.handled]
             await asyncio.to_thread(skills.attach, names)
         listed = "\n".join(made.line for made in kept)
-        outcome.notes.append(reminder(neutralized(f"With the prompt the person attached:\n{listed}", OURS)))
+        outcome.notes.append(reminder(neutralized(f"With the prompt the user attached:\n{listed}", OURS)))
         outcome.notes += [note for made in kept if (note := made.note)]
         if sizes:
             outcome.notices.append(Notice(f"Attached: {', '.join(sizes)}.", "info"))
@@ -200,28 +277,26 @@ class Attachments:
             if made.trouble:
                 outcome.notices.append(Notice(f"Not attached: {made.why}", "warning"))
 
-    # What a mention names
-
-    async def _targets(self, words: Words) -> tuple[list[Target], list[Named]]:
+    async def _targets(self, words: Words) -> tuple[list[Target], list[NamedMention]]:
         targets, unresolved = await asyncio.to_thread(self._found, words)
         tables = [await self._table(each) for each in unresolved]
         targets += [table for table in dict.fromkeys(tables) if table]
         return targets, [each for each, table in zip(unresolved, tables, strict=True) if not table and each.looks_meant]
 
-    async def _table(self, each: Named) -> Target | None:
+    async def _table(self, each: NamedMention) -> Target | None:
         for text in [text for text, lines in each.readings() if lines is None and each.kind in {"", "file", "metric"}]:
-            if self._around.data.remote(text):
+            if self._context.data().remote(text):
                 return Target("resource", text)
-            if await self._around.data.names(text):
+            if await self._context.data().names(text):
                 return Target("table", text)
-            if await self._around.data.names_files(text):
+            if await self._context.data().names_files(text):
                 return Target("dataset", text)
         return None
 
-    def _found(self, words: Words) -> tuple[list[Target], list[Named]]:
+    def _found(self, words: Words) -> tuple[list[Target], list[NamedMention]]:
         found: dict[tuple[object, ...], Target] = {}
-        unknown: list[Named] = []
-        for each, by in ((each, by) for text, by in words for each in named(text)[:MOST]):
+        unknown: list[NamedMention] = []
+        for each, by in ((each, by) for text, by in words for each in find_mentions(text)[:MOST]):
             target = self._target(each)
             if target:
                 found.setdefault((target.kind, target.path or target.name, target.lines), replace(target, by=by))
@@ -229,14 +304,14 @@ class Attachments:
                 unknown.append(each)
         return list(found.values()), unknown
 
-    def _target(self, each: Named) -> Target | None:
+    def _target(self, each: NamedMention) -> Target | None:
         if each.kind in {"", "file"}:
             for text, lines in each.readings():
                 if path := self._existing(text):
                     return Target("dataset" if lines is None and _is_data(path) else "file", text, path, lines)
         for kind in ("skill", "tool"):
             if each.kind in {"", kind}:
-                ids = self._skills() if kind == "skill" else self._around.tools()
+                ids = self._skills() if kind == "skill" else self._context.tools()
                 for text, _ in each.readings():
                     if text in ids:
                         return Target(kind, text)
@@ -244,21 +319,19 @@ class Attachments:
 
     def _existing(self, text: str) -> Path | None:
         try:
-            path = self._around.files.resolve(text)
+            path = self._context.files().resolve(text)
             return path if os.path.lexists(path) else None
         except (BaError, OSError, ValueError):
             return None
 
     def _skills(self) -> dict[str, int]:
-        """Those that can be started, with the tokens of their instructions."""
-        skills = self._around.skills
+        """Return the skills that can be started, with the tokens of their instructions."""
+        skills = self._context.skills
         usable = {"active", "waiting", "on", "off"}
         return {line.id: line.tokens for line in skills.lines() if line.state in usable} if skills else {}
 
-    # What is given for it
-
     async def _attached(self, target: Target, branch: Branch) -> Attachment:
-        files = self._around.files
+        files = self._context.files()
         if target.path and not files.inside(target.path) and files.kept and not files.refused(target.name, target.by):
             if await asyncio.to_thread(files.secret, target.path):
                 return Attachment(target.name, "a file that can't be attached", trouble=KEPT)
@@ -273,12 +346,12 @@ class Attachments:
         made = await self._read(target)
         if made.result is None:
             return made
-        return replace(made, result=await self._around.clean(made.name, made.result, branch))
+        return replace(made, result=await self._context.files().clean(made.name, made.result, branch))
 
     async def _read(self, target: Target) -> Attachment:
         if target.path is None:
             return await (self._session(target) if target.kind == "session" else self._data(target))
-        files = self._around.files
+        files = self._context.files()
         shown = files.shown(target.path)
         if not files.inside(target.path):
             shown = target.name
@@ -291,7 +364,7 @@ class Attachments:
             what, result = await self._content(target)
         except (BaError, OSError) as error:
             size = await asyncio.to_thread(size_in_words, target.path)
-            # What a tool tells a model to do about lines is nothing for the person.
+            # A tool's advice to the model about lines is not for the user.
             why = str(error) if target.lines and isinstance(error, BaError) else _why(error)
             return Attachment(name, size, trouble=why, handled=await self._handlers(shown))
         return Attachment(name, what, result, handled=await self._handlers(shown), remark=_cut(result, target.lines))
@@ -301,13 +374,13 @@ class Attachments:
         assert path
         mode = (await asyncio.to_thread(path.stat)).st_mode
         if stat.S_ISDIR(mode):
-            return "a folder", await self._around.files.listing(str(path))
+            return "a folder", await self._context.files().listing(str(path))
         if not stat.S_ISREG(mode):
             raise OSError("it is not a regular file")
         size, kind = await asyncio.to_thread(size_in_words, path), dataset_kind(path.name)
         if target.kind == "dataset":
-            return f"{kind}, {size}", await self._around.data.register(self._around.files.shown(path))
-        result = await self._around.files.read(str(path), target.lines)
+            return f"{kind}, {size}", await self._context.data().register(self._context.files().shown(path))
+        result = await self._context.files().read(str(path), target.lines)
         if kind and not target.lines:
             return f"{kind}, {size}", result
         what = {"Image": "image", "Document": "document"}.get(_first(result.attachments), "")
@@ -315,7 +388,7 @@ class Attachments:
         return f"{what}, {size}", result
 
     async def _data(self, target: Target) -> Attachment:
-        read = self._around.data.register if target.kind == "dataset" else self._around.data.read
+        read = self._context.data().register if target.kind == "dataset" else self._context.data().read
         what = "a resource of an MCP server" if target.kind == "resource" else "data of this session"
         try:
             return Attachment(target.name, what, await read(target.name))
@@ -324,18 +397,18 @@ class Attachments:
 
     async def _session(self, target: Target) -> Attachment:
         try:
-            id, result = await asyncio.to_thread(self._around.session, target.name)
+            id, result = await asyncio.to_thread(self._context.sessions.read, target.name)
         except BaError as error:
             return Attachment(f"session {target.name}", "a session", trouble=error.with_hint)
         return Attachment(f"session {id}", result.summary, result)
 
     async def _handlers(self, name: str) -> tuple[str, ...]:
-        skills = self._around.skills
+        skills = self._context.skills
         return tuple(await asyncio.to_thread(skills.handlers, name)) if skills else ()
 
 
 def _is_data(path: Path) -> bool:
-    """Whether the file is given as a table. Blocks."""
+    """Whether the file is attached as a table. Blocks."""
     kind = dataset_kind(path.name)
     try:
         return bool(kind) and path.is_file() and (kind != JSON or path.stat().st_size > SMALL)
@@ -344,7 +417,7 @@ def _is_data(path: Path) -> bool:
 
 
 def _is_large(path: Path) -> bool:
-    """Whether reading the file takes so long that the person should know. Blocks."""
+    """Whether reading the file takes so long that the user should be told. Blocks."""
     try:
         return path.stat().st_size > LARGE
     except OSError:
@@ -352,7 +425,7 @@ def _is_large(path: Path) -> bool:
 
 
 def _fitting(weights: Sequence[Weight], room: int) -> Sequence[Weight]:
-    """What is beyond the room is not going to be attached."""
+    """Return ``weights``; those that do not fit into ``room`` have no tokens and a note."""
     kept: list[Weight] = []
     for weight in weights:
         fits = weight.tokens <= room
@@ -362,7 +435,7 @@ def _fitting(weights: Sequence[Weight], room: int) -> Sequence[Weight]:
 
 
 def _cut(result: ToolResult, lines: MentionLines | None) -> str:
-    """What to say where the file ends before the last of ``lines``."""
+    """Return a remark for a file that ends before the last of ``lines``."""
     if lines is None or not isinstance(result.display, Source):
         return ""
     last = lines[0] + result.display.text.count("\n")
@@ -377,3 +450,42 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return f"{error} {getattr(error, 'hint', '')}".strip()
+
+
+class AttachmentInterceptor:
+    """core.agent.Interceptor and listener: attaches the user's mentions to their prompt, or to words that join a
+    running turn, before the next request."""
+
+    def __init__(self, attachments: Attachments, touched: TouchedFiles) -> None:
+        self._attachments = attachments
+        self._touched = touched
+        self._said: deque[Words] = deque()
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted(prompt=message, agent="main"):
+                self._said.append(((message.text, "person"),))
+            case Steered(message=Message(origin="steer") as message, agent="main"):
+                self._said.append(((message.text, "person"),))
+            case Rewound():
+                self._said.clear()
+            case _:
+                pass
+
+    def bring(self, text: str, by: Owner) -> None:
+        """Note a text of a file that the newest prompt stands for, so that its mentions are attached."""
+        self._said.append((*self._said.pop(), (text, by)))
+
+    async def before(self, branch: Branch) -> None:
+        while self._said and branch.name == "main":
+            outcome = await self._attachments.made(self._said[0], branch)
+            self._said.popleft()
+            for path in outcome.files:
+                self._touched.add(path)
+            for note in outcome.notes:
+                branch.emit(Steered(note))
+            for notice in outcome.notices:
+                branch.emit(notice)
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Do nothing: answers have no mentions."""

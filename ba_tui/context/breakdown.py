@@ -1,4 +1,4 @@
-"""What fills a model's window, share by share, and each thing in it."""
+"""The content of a model's window by shares, with each item in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ba_tui.context.instructions import Instructions, said
+from ba_tui.context.instructions import Instructions, instruction_note
 from ba_tui.core.messages import (
     NOTE,
     NOTE_END,
@@ -20,24 +20,25 @@ from ba_tui.core.messages import (
     ToolUse,
 )
 from ba_tui.core.ports.context import ContextItem, ContextPart
-from ba_tui.core.ports.rooms import MarkedShare
+from ba_tui.core.ports.contributions import MarkedShare
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.in_use import Tokens
+from ba_tui.providers.tokens.calibration import Tokens
 
 FILE = regex(r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL)
 FRAME = 4
-"""Tokens that the counter puts around a message."""
+"""Tokens that the counter adds for a message."""
 LABEL = 60
 
 
 @frozen
-class Filling:
-    """What goes with every request, and why. ``deferred``: tools that the model has to search for; ``shares``: what
-    rooms count apart."""
+class RequestPrefix:
+    """The parts of every request and their origin. ``deferred``: tools that the model has to search for; ``shares``:
+    shares that features list separately."""
 
     system: str
     origin: str
@@ -49,7 +50,7 @@ class Filling:
 
 @frozen
 class FilledWindow:
-    """A block of the conversation under the share that it counts to, in round ``number`` (0 for before the first)."""
+    """A block of the conversation under its share, in round ``number`` (0 before the first)."""
 
     share: str
     block: Block
@@ -59,14 +60,14 @@ class FilledWindow:
 
 
 def reserved(model: ModelInfo, most: int | None) -> int:
-    """Tokens of the window that are kept for an answer of at most ``most``."""
+    """Return the tokens of the window that are reserved for an answer of at most ``most``."""
     return min(most or model.max_output, model.max_output, model.window // 2)
 
 
 def context_parts(
-    filling: Filling, transcript: Transcript, tokens: Tokens, model: ModelInfo, reserve: int
+    filling: RequestPrefix, transcript: Transcript, tokens: Tokens, model: ModelInfo, reserve: int
 ) -> Sequence[ContextPart]:
-    """The whole window. Blocks on long conversations: call it off the loop."""
+    """Return the parts of the whole window. Blocks on long conversations: call it off the event loop."""
     messages = transcript.messages
     found = list(_found(messages, transcript.rounds, filling.shares))
     results = [_item(each, tokens) for each in found if each.share == "results"]
@@ -99,8 +100,8 @@ def context_parts(
     ]
 
 
-def _system(filling: Filling, tokens: Tokens) -> tuple[ContextItem, dict[str, list[ContextItem]]]:
-    """The system prompt, and what its end says of each share, by label."""
+def _system(filling: RequestPrefix, tokens: Tokens) -> tuple[ContextItem, dict[str, list[ContextItem]]]:
+    """Return the system prompt, and by label the shares in its last part."""
     own, listed = filling.system, dict[str, list[ContextItem]]()
     for share in reversed(filling.shares):
         rest = own.removesuffix(share.listed).rstrip() if share.listed else own
@@ -131,7 +132,7 @@ def _found(
 
 
 def _marked(block: Block, message: Message, shares: Sequence[MarkedShare]) -> tuple[str, str] | None:
-    """The share of a room that a result or a note belongs to, and its label there."""
+    """Return the feature's share to which a result or a note belongs, and its label there."""
     match block:
         case ToolOutput(content=text):
             pass
@@ -157,14 +158,13 @@ def _shared(block: Block, message: Message, calls: Mapping[str, ToolUse]) -> tup
 
 
 def _called(call: ToolUse) -> str:
-    """The tool, and what it was called for: its first words."""
+    """Return the tool and the first words of its arguments."""
     words = next((value for value in call.input.values() if isinstance(value, str) and value.strip()), "")
     return f"{call.name} {_start(words)}".rstrip()
 
 
 def _start(text: str) -> str:
-    line = " ".join(text[: 4 * LABEL].split())
-    return line if len(line) <= LABEL else line[: LABEL - 1] + "…"
+    return one_line(text[: 4 * LABEL], LABEL)
 
 
 def _item(each: FilledWindow, tokens: Tokens) -> ContextItem:
@@ -177,7 +177,7 @@ def _round(number: int) -> str:
 
 
 def _talk(messages: Sequence[Message], found: Sequence[FilledWindow], tokens: Tokens) -> Iterator[ContextItem]:
-    """What was said, message by message; notes and answers that share a message are told apart."""
+    """Return the texts of messages one by one; notes and answers in one message are separate."""
     grouped: dict[tuple[int, str], list[FilledWindow]] = {}
     for each in found:
         grouped.setdefault((each.message, each.label), []).append(each)
@@ -192,14 +192,14 @@ def _talk(messages: Sequence[Message], found: Sequence[FilledWindow], tokens: To
 def _files(each: FilledWindow, tokens: Tokens) -> Iterator[ContextItem]:
     text = each.block.text if isinstance(each.block, Text) else ""
     for source, words in FILE.findall(text):
-        yield ContextItem(source, tokens.text(words), f"told in {_round(each.number) or 'an earlier round'}", words)
+        yield ContextItem(source, tokens.text(words), f"sent in {_round(each.number) or 'an earlier round'}", words)
 
 
 def _waiting(files: Sequence[Instructions], messages: Sequence[Message], tokens: Tokens) -> list[ContextItem]:
-    """Files that go with the next prompt, and those that can't be used."""
-    told = said(files, messages)
+    """Return files that are added to the next prompt, and those that can't be used."""
+    told = instruction_note(files, messages)
     items = [
-        ContextItem(source, tokens.text(words), "goes with the next prompt", words)
+        ContextItem(source, tokens.text(words), "added to the next prompt", words)
         for source, words in FILE.findall(told.text if told else "")
     ]
     return items + [ContextItem(file.shown, 0, file.note) for file in files if file.note and not file.text]

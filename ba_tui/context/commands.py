@@ -1,7 +1,4 @@
-"""Commands that people write as Markdown files: where they are found, what their front matter says.
-
-What one stands for when it is called is made in ``expansion``; nothing is run here.
-"""
+"""Commands that users write as Markdown files: their folders and fields. ``own_commands`` expands and runs them."""
 
 from __future__ import annotations
 
@@ -15,42 +12,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ba_tui.context.front_matter import divided
-from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import clean_text
-from ba_tui.core.ports.commands import CommandLine
+from ba_tui.core.ports.context import CommandLine
 from ba_tui.core.text import wording
+from ba_tui.core.text.front_matter import read_plain_fields
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Ingress
 from ba_tui.resources import bundled
-from ba_tui.settings.allowed_tools import FIELDS as TOOLS
-from ba_tui.settings.allowed_tools import tools_in
-from ba_tui.settings.plugins import Plugin
+from ba_tui.settings.plugins import Plugin, home_path
+from ba_tui.settings.tool_names import FIELDS as TOOLS
+from ba_tui.settings.tool_names import tools_in
 
 CommandSource: TypeAlias = Literal["bundled", "user", "project"]
 LARGEST = 200_000
 MOST = 500
-"""Files of one folder that are looked at."""
+"""Files of one folder that are read."""
 DEEPEST = 6
 PROJECT = (".claude/commands", ".ba/commands")
 DESCRIPTION = 200
 _CALL = regex(r"/([^\s/]+)(?:\s+(.*))?\Z", re.DOTALL)
 CODEX = "prompts"
-"""What Codex calls its prompts by: ``/prompts:name``."""
+"""Codex's prefix of prompts: ``/prompts:name``."""
 _HINTS = ("argument-hint", "argument_hint")
 _OWN = ("model", "description", "user-invocable", *_HINTS, *TOOLS)
 _IGNORED = frozenset({"agent", "context", "subtask", "hooks", "temperature", "disallowed-tools"})
-"""Fields that would change what happens elsewhere, and do not here."""
+"""Fields that have an effect in other programs and none in ba."""
 _PLUGIN = ("${CLAUDE_PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT")
 
 
 @frozen
 class CommandFolder:
-    """Where commands lie, or one file. ``shown`` is how people call it, ``open`` whether it may be looked into now.
-    ``prefix``: what stands before all names; ``plugin``: the folder of the plugin it is part of; ``codex``: they are
-    prompts of Codex, which lie in this folder only."""
+    """A folder of commands, or one file. ``shown``: its name for users; ``open``: whether it may be read now.
+    ``prefix``: the prefix of all names; ``plugin``: the folder of its plugin; ``codex``: these are prompts of Codex,
+    without subfolders."""
 
     path: Path
     source: CommandSource
@@ -63,8 +59,8 @@ class CommandFolder:
 
 @frozen
 class CommandFile:
-    """One command; ``model`` and ``tools`` are what it wants for its turn, ``digest`` the hash of the file. ``codex``:
-    its words are those of a prompt of Codex. ``ignored``: fields that have no effect here."""
+    """One command. ``model`` and ``tools``: its wishes for its turn; ``digest``: the hash of the file. ``codex``: its
+    text is a prompt of Codex. ``ignored``: fields without effect in ba."""
 
     name: str
     source: CommandSource
@@ -87,7 +83,7 @@ class CommandFile:
 def folders(
     home: Path | None, config: Path, root: Path, trusted: Callable[[], bool], plugins: Sequence[Plugin] = ()
 ) -> list[CommandFolder]:
-    """Those of plugins, the person's own, then the project's if it is trusted; a later one wins."""
+    """Return the folders of plugins, then the user's, then those of a trusted project; a later one wins."""
     found = [
         CommandFolder(
             path,
@@ -100,32 +96,28 @@ def folders(
         for plugin in plugins
         for path in plugin.commands
     ]
-    found.append(CommandFolder(config / "commands", "user", _tilde(config / "commands", home)))
+    found.append(CommandFolder(config / "commands", "user", home_path(config / "commands", home)))
     if home:
         prompts = Path(os.environ.get("CODEX_HOME") or home / ".codex") / "prompts"
-        found.append(CommandFolder(prompts, "user", _tilde(prompts, home), codex=True))
+        found.append(CommandFolder(prompts, "user", home_path(prompts, home), codex=True))
         found.append(CommandFolder(home / ".claude" / "commands", "user", "~/.claude/commands"))
     return [*found, *(CommandFolder(root / name, "project", name, trusted) for name in PROJECT)]
 
 
 def own_prompts() -> CommandFolder:
-    """The prompts that ba brings; every other folder comes behind it, and wins."""
+    """Return the prompts that ship with ba; every other folder wins over it."""
     return CommandFolder(bundled("config") / "commands", "bundled", "built in")
 
 
-def _tilde(path: Path, home: Path | None) -> str:
-    return f"~/{path.relative_to(home).as_posix()}" if home and path.is_relative_to(home) else str(path)
-
-
-def called(text: str) -> tuple[str, str] | None:
-    """Name and arguments when ``text`` has the form of a command; ``/etc/hosts`` has not."""
+def parse_call(text: str) -> tuple[str, str] | None:
+    """Return name and arguments of a command, or None; ``/etc/hosts`` is none."""
     found = _CALL.match(text)
     return (found[1], (found[2] or "").strip()) if found else None
 
 
 class CommandFiles:
-    """All commands of some folders, as far as ``ingress`` lets them be read. What was read once is read again only when
-    the file has changed. Any thread."""
+    """All commands of some folders that ``ingress`` allows to read. A file is read again only after it has changed.
+    Safe to call from any thread."""
 
     def __init__(self, folders: Sequence[CommandFolder], ingress: Ingress) -> None:
         self._folders = tuple(folders)
@@ -135,7 +127,7 @@ class CommandFiles:
         self._read: dict[Path, tuple[tuple[int, ...], CommandFile]] = {}
 
     def look(self) -> Sequence[CommandFile]:
-        """Every command, by name; of those of one name, the one that counts comes first."""
+        """Return all commands by name; of several with one name the effective one is first."""
         with self._lock:
             found: dict[str, list[CommandFile]] = {}
             seen: set[str] = set()
@@ -150,15 +142,15 @@ class CommandFiles:
             return [command for key in sorted(found) for command in found[key]]
 
     def lines(self) -> Sequence[CommandLine]:
-        """See core.ports.commands.OwnCommands."""
+        """See core.ports.context.OwnCommands."""
         counting: dict[str, CommandLine] = {}
         for command in self.look():
             counting.setdefault(command.name.casefold(), command.line)
         return tuple(counting.values())
 
     def find(self, key: str) -> CommandFile | None:
-        """By name; ``project:name`` and ``user:name`` say where from, and the last part will do where it is the only
-        one."""
+        """Return a command by name; ``project:name`` and ``user:name`` say from where, and the last part suffices when
+        it is unique."""
         every, key = self.look(), key.casefold()
         source, _, rest = key.partition(":")
         exact = [each for each in every if each.name.casefold() == key]
@@ -173,7 +165,7 @@ class CommandFiles:
         return next(iter(last.values())) if len(last) == 1 else None
 
     def nearest(self, key: str, others: Sequence[str] = ()) -> str:
-        """What may have been meant, as a sentence; empty when nothing is near."""
+        """Return a sentence with similar names; empty without any."""
         names = [*(each.name for each in self.look()), *others]
         close = wording.slip(key, names)
         return f"Did you mean /{close}?" if close else ""
@@ -199,7 +191,7 @@ class CommandFiles:
 
 
 def _below(folder: Path, deepest: int) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Markdown files with the parts of their names; a link to a folder above is not followed again."""
+    """Return Markdown files with the parts of their names; a link to a folder above is not followed."""
     if folder.is_file():
         yield folder, (folder.stem,)
         return
@@ -218,7 +210,7 @@ def _below(folder: Path, deepest: int) -> Iterator[tuple[Path, tuple[str, ...]]]
             try:
                 mode = entry.stat().st_mode
             except OSError:
-                # A broken link is listed when it is meant as a command, and so is a pipe.
+                # A broken link with the name of a command is listed, and so is a pipe.
                 mode = stat.S_IFREG
             if stat.S_ISDIR(mode):
                 if len(above) < deepest:
@@ -231,7 +223,7 @@ def _below(folder: Path, deepest: int) -> Iterator[tuple[Path, tuple[str, ...]]]
 
 
 def read_command(bare: CommandFile, raw: bytes, plugin: Path | None = None) -> CommandFile:
-    """``bare`` with all that its file says, of the plugin in that folder; what is wrong with it is its trouble."""
+    """Return ``bare`` with the content of its file, of the plugin in that folder; errors are in its ``trouble``."""
     digest = hashlib.sha256(raw).hexdigest()[:32]
     if len(raw) > LARGEST:
         return replace(bare, trouble=f"{bare.shown}: it is larger than {LARGEST // 1_000} KB")
@@ -243,8 +235,8 @@ def read_command(bare: CommandFile, raw: bytes, plugin: Path | None = None) -> C
     for spelling in _PLUGIN if plugin else ():
         text = text.replace(spelling, str(plugin))
     try:
-        fields, body = divided(clean_text(text), _OWN)
-    except UsageError as error:
+        fields, body = read_plain_fields(clean_text(text), _OWN)
+    except ValueError as error:
         return replace(bare, trouble=f"{bare.shown}:{error}")
     first = next((line.strip("#>-* \t") for line in body.split("\n") if line.strip("#>-* \t")), "")
     if not first:

@@ -1,43 +1,269 @@
-"""Instructions for the model from the files of the person and the project, read as data and said once each.
+"""Instructions for the model from files of the user and the project (AGENTS.md and the like), with their imports.
 
-Which files count is decided in ``instruction_files``; how a model is told, here. Nothing here grants a permission.
+They are read as data and sent once each; they grant no permission.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ba_tui.context.front_matter import divided
-from ba_tui.context.imports import LIMIT, Imports, name_of, target_of, why
-from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.core.errors import UsageError
-from ba_tui.core.instruction_names import LARGEST
+from ba_tui.core.instruction_names import AGENTS, FOREIGN, LARGEST, LOADED, OVERRIDE, RULES, ForeignAssistant
 from ba_tui.core.messages import NOTE, Message, Text, reminder
-from ba_tui.core.text.markup import INSTRUCTIONS
+from ba_tui.core.text.front_matter import read_plain_fields
 from ba_tui.core.text.patterns import regex, wildcard_problem
+from ba_tui.core.text.untrusted import INSTRUCTIONS, paintable
 from ba_tui.core.values import frozen
-from ba_tui.ingress import FileRefused, Ingress, Owner
+from ba_tui.ingress import FileRefused, Ingress, Owner, shown
+from ba_tui.resources import there
+
+# Imports: ``@path`` in instructions inserts the file that it names, except in code.
+
+LIMIT = 32_000
+"""Characters of one file with its imports that a model gets."""
+LEAST = 100
+"""The least size that a file takes from the LIMIT of imports."""
+DEPTH = 5
+_ALONE = regex(r"\s*@(\S+)\s*")
+_INLINE = regex(r"(?<![\w@/.`\\])@((?:\\ |[^\s`\"'<>,;!?()\[\]{}*|])+)")
+_TICKS = regex(r"`+")
+MOST_LOOKUPS = 500
+"""Names that are looked up on disk for one file: a text may have any number of words with an @."""
+_FENCE = regex(r"[ \t]*(?:[-*+>][ \t]+|\d+[.)][ \t]+)*(`{3,}|~{3,})")
+
+
+@dataclass(slots=True)
+class Imports:
+    """Inserts files that the importing file's owner may read, each once, to a limited depth. ``had``: the real paths of
+    files that were inserted already. ``held``: see InstructionPlace."""
+
+    ingress: Ingress
+    had: set[str]
+    held: Callable[[Path, bytes], str] = lambda path, raw: ""
+    files: list[Path] = field(default_factory=list[Path])
+    """Every existing file that was named, also a refused one."""
+    taken: dict[str, None] = field(default_factory=dict[str, None])
+    refused: dict[str, None] = field(default_factory=dict[str, None])
+    _looked: dict[tuple[str, str, Owner], str | None] = field(default_factory=dict[tuple[str, str, Owner], str | None])
+    """The result for a name, by folder and owner of the importing file."""
+    _left: int = LIMIT
+
+    def of(self, text: str, folder: Path, owner: Owner, depth: int = DEPTH) -> str:
+        """Return ``text`` with its imports: in place of a line with nothing else, or after the line."""
+        if "@" not in text or depth == 0:
+            return text
+        return "".join(self._line(line, folder, owner, depth) if told else line for line, told in _lines(text))
+
+    def _text(self, path: Path, owner: Owner) -> str:
+        raw = self.ingress.raw(path, LARGEST, owner)
+        self.files.append(path)
+        if why := self.held(path, raw):
+            raise FileRefused(path, why)
+        return self.ingress.words(path, raw)
+
+    def _line(self, line: str, folder: Path, owner: Owner, depth: int) -> str:
+        if alone := _ALONE.fullmatch(line):
+            words = self._words(alone[1], folder, owner, depth)
+            if words is None:
+                return line
+            return words + (line[len(line.rstrip("\r\n")) :] if words and not words.endswith("\n") else "")
+        bare = _without_code(line)
+        parts = [line]
+        for found in _INLINE.finditer(bare):
+            name = found[1].replace("\\ ", " ").rstrip(".:")
+            if words := self._words(name, folder, owner, depth):
+                head = "" if parts[-1].endswith("\n") else "\n"
+                parts.append(f"{head}{_plain(name)}:\n{words.rstrip()}\n")
+        return "".join(parts)
+
+    def _words(self, name: str, folder: Path, owner: Owner, depth: int) -> str | None:
+        """Return the file's text; empty when it was inserted before, None when it can't be inserted."""
+        key = (str(folder), name, owner)
+        if key in self._looked:
+            return self._looked[key]
+        if self._left <= 0 or len(self._looked) >= MOST_LOOKUPS:
+            return None
+        self._looked[key] = None
+        try:
+            path = folder / Path(name).expanduser()
+            real = os.path.realpath(path)
+            words = self._text(path, owner)[:LIMIT]
+            # Imports of the project's files belong to the project, whoever imported those files.
+            within = self.ingress.owner(Path(real))
+        except FileRefused as error:
+            self.refused[f"@{_plain(name)} {why(error)}"] = None
+            return None
+        except (OSError, ValueError, RuntimeError):
+            return None
+        self._looked[key] = ""
+        if real in self.had:
+            return ""
+        self.had.add(real)
+        target = target_of(path, owner, self.ingress)
+        self.taken[name_of(path, owner, self.ingress) + (f" → {target}" if target else "")] = None
+        self._left -= max(len(words), LEAST)
+        return self.of(words, path.parent, within if within == "project" else owner, depth - 1)
+
+
+def _without_code(line: str) -> str:
+    """Return ``line`` with blanks for code spans: from a run of backticks to the next one of the same length."""
+    runs = [(found.start(), found.end()) for found in _TICKS.finditer(line)]
+    places: dict[int, list[int]] = {}
+    for index, (start, end) in enumerate(runs):
+        places.setdefault(end - start, []).append(index)
+    parts: list[str] = []
+    at = index = 0
+    while index < len(runs):
+        start, end = runs[index]
+        same = places[end - start]
+        after = bisect_right(same, index)
+        if after == len(same):
+            index += 1
+            continue
+        closing = runs[same[after]][1]
+        parts += [line[at:start], " " * (closing - start)]
+        at, index = closing, same[after] + 1
+    return "".join([*parts, line[at:]])
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Return each line, and whether it is outside of fenced code."""
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if fence:
+            yield line, False
+            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
+                fence = ""
+        elif mark:
+            fence = mark[1]
+            yield line, False
+        else:
+            yield line, True
+
+
+def why(error: OSError) -> str:
+    """Return why a file was not inserted, to be written after its name."""
+    if isinstance(error, FileRefused):
+        return f"was not read: {error.strerror}"
+    return f"can't be read: {error.strerror or error}"
+
+
+def name_of(path: Path, owner: Owner, ingress: Ingress) -> str:
+    """Return a file's path for users and models: from the project's root, if it is the project's."""
+    path = Path(os.path.normpath(path))
+    inside = owner == "project" and path.is_relative_to(ingress.root)
+    return _plain(str(path.relative_to(ingress.root)) if inside else shown(path))
+
+
+def target_of(path: Path, owner: Owner, ingress: Ingress) -> str:
+    """Return the target of links; empty without any."""
+    real = os.path.realpath(path)
+    return "" if real == os.path.normpath(path) else name_of(Path(real), owner, ingress)
+
+
+def _plain(name: str) -> str:
+    """Return a path that is valid in a tag's attribute and on one line."""
+    return paintable(name, newlines=False).translate({ord('"'): "'", ord("<"): "‹", ord(">"): "›"})[:300]
+
+
+# The names of instruction files are those that coding assistants share: AGENTS.md, and the files of Claude Code, Codex,
+# Gemini and Cursor.
+
+MOST_RULES = 100
+"""Files of one folder of rules that are read."""
+
+
+@frozen
+class InstructionPlace:
+    """Where instruction files are searched: in the folder ``person`` of the user and in ``home`` (None: nowhere), and
+    in the project from ``root`` down to ``cwd`` unless it is ``closed``, because it is not trusted yet. ``held``
+    returns why a file with these first bytes is not read, empty to read it: a tool wrote it, and the user has not
+    accepted it."""
+
+    cwd: Path
+    root: Path
+    person: Path | None
+    home: Path | None = None
+    closed: bool = False
+    foreign: Collection[ForeignAssistant] = ()
+    held: Callable[[Path, bytes], str] = lambda path, raw: ""
+
+    def files(self, touched: Collection[Path] = ()) -> Iterator[tuple[Path, Owner]]:
+        """Return the user's files, the project's down to ``cwd``, then those of the folders above each file in
+        ``touched``, which are below ``root``: the nearest come last. A file may be repeated."""
+        for path in self._own():
+            yield path, "user"
+        for path in self._of_project(touched):
+            yield path, "project"
+
+    def _own(self) -> Iterator[Path]:
+        if self.person:
+            yield from self._of(self.person)
+        if self.home:
+            yield from self._of(self.home / ".claude", ("CLAUDE.md",), "rules")
+
+    def _of_project(self, touched: Collection[Path]) -> Iterator[Path]:
+        if self.closed:
+            return
+        top = self.root if self.cwd.is_relative_to(self.root) else self.cwd
+        folders = dict.fromkeys(_between(top, self.cwd))
+        for file in touched:
+            if file != top and file.is_relative_to(top):
+                folders.update(dict.fromkeys(_between(top, file.parent)))
+        for folder in folders:
+            yield from self._of(folder)
+
+    def _of(self, folder: Path, names: Sequence[str] = LOADED, rules: str = RULES[0]) -> Iterator[Path]:
+        found = [path for name in names if there(path := folder / name) and not path.is_dir()]
+        overridden = folder / OVERRIDE in found
+        yield from (path for path in found if not (overridden and path.name == AGENTS))
+        yield from _rules(folder / rules, RULES[1])
+        for which in self.foreign:
+            files, (place, suffix) = FOREIGN[which]
+            yield from (path for name in files if there(path := folder / name) and not path.is_dir())
+            if place:
+                yield from _rules(folder / place, suffix)
+
+
+def _between(top: Path, bottom: Path) -> Iterator[Path]:
+    yield top
+    for part in bottom.relative_to(top).parts:
+        top /= part
+        yield top
+
+
+def _rules(folder: Path, suffix: str) -> Sequence[Path]:
+    """Return the files of a folder of rules and of its subfolders, by name."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        found += [Path(place) / name for name in sorted(names) if name.endswith(suffix)]
+        if len(found) >= MOST_RULES:
+            break
+    return found[:MOST_RULES]
+
 
 _TOLD = regex(rf'<{INSTRUCTIONS} source="[^"]*" id="([0-9a-f]{{12}})">')
 _SOURCE = regex(rf'<{INSTRUCTIONS} source="([^"]*)" id="')
 _PATHS = ("paths", "globs")
-"""Fields of a rule that name the files it is for: Claude Code's and Cursor's."""
+"""Fields of a rule with the files that it is for: Claude Code's and Cursor's."""
 MOST = 20
-"""Alternatives of one pattern that are looked at."""
+"""Alternatives of one pattern that are used."""
 LONGEST_PATTERN, MOST_STARS, MOST_PATTERNS = 300, 10, 100
-"""What of a rule's patterns is looked at: more would take too long to match."""
+"""Limits of a rule's patterns: longer or more ones would take too long to match."""
 
 
 @frozen
 class Instructions:
-    """One file's words; ``shown`` is its path as people know it, ``note`` what is wrong with it, if anything.
-    ``imports`` are the files that were put into it, ``refused`` those that were not, each with the reason. ``target``
-    is the file that was read, empty where no link led to it. ``paths``: the files that it is for, all when empty.
-    ``path`` is the file as it was found."""
+    """The text of one file. ``shown``: its path for users; ``note``: a problem with it, if any. ``imports``: the
+    inserted files; ``refused``: those that were not inserted, with the reasons. ``target``: the file behind a link,
+    else empty. ``paths``: patterns of the files that it is for; empty for all. ``path``: the path at which it was
+    found."""
 
     shown: str
     text: str
@@ -51,7 +277,7 @@ class Instructions:
 
     @property
     def line(self) -> str:
-        """What there is to know of it before it is read, in one line."""
+        """Return a summary in one line."""
         parts = [self.note] if self.note else []
         parts += [f"for {', '.join(self.paths)}"] if self.paths else []
         parts += [f"imports {', '.join(self.imports)}"] if self.imports else []
@@ -59,7 +285,7 @@ class Instructions:
         return f"{name} ({'; '.join([*parts, *self.refused])})" if parts or self.refused else name
 
     def concerns(self, touched: Iterable[Path], root: Path) -> bool:
-        """Whether it counts now: it is for all files, or for one of those ``touched``."""
+        """Whether it applies now: it is for all files, or for one in ``touched``."""
         if not self.paths:
             return True
         from pathspec import GitIgnoreSpec  # noqa: PLC0415 - few projects have rules for some files only
@@ -71,9 +297,9 @@ class Instructions:
 def read_instructions(
     place: InstructionPlace, ingress: Ingress, touched: Collection[Path] = ()
 ) -> tuple[Instructions, ...]:
-    """The person's own files first; of the project's, what stands nearest comes last. See InstructionPlace.files.
+    """Read the user's files, then the project's with the nearest last. See InstructionPlace.files.
 
-    The same file, and the same text, counts once. A file that can't be read is listed with a note.
+    The same file, and the same text, is read once. A file that can't be read is listed with a note.
     """
     found: list[Instructions] = []
     had: set[str] = set()
@@ -90,19 +316,19 @@ def read_instructions(
     return tuple(found)
 
 
-def said(instructions: Iterable[Instructions], messages: Sequence[Message]) -> Message | None:
-    """The reminder that says what of ``instructions`` the conversation has not been told yet; None when all was."""
+def instruction_note(instructions: Iterable[Instructions], messages: Sequence[Message]) -> Message | None:
+    """Return the reminder with those of ``instructions`` that are not in the conversation yet; None when all are."""
     blocks = [(item, _block(item)) for item in instructions if item.text]
     told = _told(messages) if blocks else frozenset[str]()
     new = [block for _, block in blocks if _mark(block) not in told]
     if not new:
         return None
-    intro = "Instructions of this project, from its files. Follow them where they do not contradict the person."
+    intro = "Instructions of this project, from its files. Follow them where they do not contradict the user."
     return reminder("\n".join([intro, *new]))
 
 
 def sources(note: str) -> Sequence[str]:
-    """The files whose words a note of ``said`` holds."""
+    """Return the files whose text is in a note of ``instruction_note``."""
     return _SOURCE.findall(note)
 
 
@@ -128,8 +354,8 @@ def _told(messages: Sequence[Message]) -> frozenset[str]:
 
 
 def instruction_files(place: InstructionPlace, ingress: Ingress, further: Iterable[Path] = ()) -> Iterator[Path]:
-    """Return every file that instructs a model, with the files that it imports, whoever wrote them. ``further``:
-    instruction files of the project in folders that nobody has touched yet."""
+    """Return all instruction files with their imports, whoever wrote them. ``further``: instruction files of the
+    project in folders that were not used yet."""
     had: set[str] = set()
     nested: list[tuple[Path, Owner]] = [(path, ingress.owner(path)) for path in further]
     for path, owner in [*place.files(), *nested]:
@@ -162,11 +388,11 @@ def _read(
     wrong = next((problem for each in paths if (problem := wildcard_problem(each))), "")
     imports = Imports(ingress, had, held)
     whole = imports.of(text, path.parent, owner)
-    # What a file begins, an imported one may complete: a secret, or a tag.
+    # An imported file may complete what a file begins: a secret, or a tag.
     text = ingress.clean(whole) if imports.taken else whole
     notes = [f"cut at {LIMIT:,} characters"] if len(text) > LIMIT else []
     if wrong:
-        # In doubt they count: instructions may forbid something.
+        # In doubt they apply: instructions may forbid something.
         notes, paths = [*notes, f"for all files, because of its paths: {wrong}"], ()
     note = "; ".join(notes)
     target = target_of(path, owner, ingress)
@@ -174,10 +400,10 @@ def _read(
 
 
 def _divided(text: str) -> tuple[str, tuple[str, ...]]:
-    """The words of a file without its front matter, and the files that it is for."""
+    """Return the text of a file without its front matter, and the patterns of the files that it is for."""
     try:
-        fields, body = divided(text, _PATHS)
-    except UsageError:
+        fields, body = read_plain_fields(text, _PATHS)
+    except ValueError:
         return text, ()
     if fields.get("alwaysapply", "").lower() == "true":
         return body, ()
@@ -187,7 +413,7 @@ def _divided(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _patterns(text: str) -> Sequence[str]:
-    """Patterns from a list or from one line; the commas between braces belong to a pattern."""
+    """Return patterns from a list or from one line; commas between braces belong to a pattern."""
     words, depth = [""], 0
     for char in text.strip("[] "):
         depth += (char == "{") - (char == "}")
@@ -199,7 +425,7 @@ def _patterns(text: str) -> Sequence[str]:
 
 
 def _alternatives(pattern: str) -> Sequence[str]:
-    """What braces stand for: ``*.{ts,tsx}`` is two patterns."""
+    """Expand braces: ``*.{ts,tsx}`` is two patterns."""
     head, brace, rest = pattern.partition("{")
     inner, closed, tail = rest.partition("}")
     if not brace or not closed:

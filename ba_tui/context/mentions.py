@@ -1,6 +1,6 @@
-"""What a prompt names after an ``@``: how such words are read, and what is offered while one is typed.
+"""Mentions in prompts, words after an ``@``: how they are parsed, and what is suggested while the user types one.
 
-What comes of a mention (files that are attached, tools, skills) is in ``attachments``.
+``attachments`` makes attachments of them.
 """
 
 from __future__ import annotations
@@ -9,17 +9,52 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, FolderListing
-from ba_tui.context.session_data import dataset_kind
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.messages import clean_text
-from ba_tui.core.ports.mentions import MentionKind, Suggestion, Weight
+from ba_tui.core.ports.context import MentionKind, Skills, Suggestion, Weight
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.results import ToolResult
+from ba_tui.core.services import Library
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
+
+# Data files are recognised by their names.
+
+KINDS = {
+    "csv": "CSV data",
+    "tsv": "TSV data",
+    "parquet": "Parquet data",
+    "arrow": "Arrow data",
+    "feather": "Arrow data",
+    "xlsx": "Excel workbook",
+    "xlsm": "Excel workbook",
+    "xls": "Excel workbook",
+    "ods": "OpenDocument spreadsheet",
+    "json": "JSON data",
+    "jsonl": "JSON Lines data",
+    "ndjson": "JSON Lines data",
+    "sqlite": "SQLite database",
+    "sqlite3": "SQLite database",
+    "db": "SQLite database",
+}
+COMPRESSED = (".gz", ".zst")
+JSON = KINDS["json"]
+
+
+def dataset_kind(name: str) -> str:
+    """Return the kind of data in a file with this name; empty for other files."""
+    name = name.lower()
+    name = next((name.removesuffix(ending) for ending in COMPRESSED if name.endswith(ending)), name)
+    return KINDS.get(name.rpartition(".")[2], "") if "." in name else ""
+
 
 FORCED = {
     "file": "file",
@@ -30,55 +65,55 @@ FORCED = {
     "session": "session",
     "metric": "metric",
 }
-"""What may stand before a colon, and what it says."""
+"""Prefixes before a colon, and the kind that they mean."""
 MOST = 30
-"""Mentions of one prompt that are looked at."""
+"""Mentions of one prompt that are used."""
 LOOKED = 100_000
-"""Characters of a prompt that are gone through."""
+"""Characters of a prompt that are searched."""
 LONGEST = 1_000
 AHEAD = 5
-"""Files that match as well as a skill or tool and are still shown before it."""
+"""Files that are listed before a skill or tool that matches as well."""
 TYPED = frozenset({"session", "column"})
-"""Kinds of which nothing is offered before two letters."""
+"""Kinds that are suggested from the second letter on."""
 LIVE = frozenset({"table", "column", "resource"})
 """Kinds whose sources answer from memory."""
 FRESH = 3.0
-"""Seconds that what a source said holds."""
+"""Seconds for which a source's answer is used."""
 _AT = regex(
     r'(?<![A-Za-z0-9_@/.:\\-])@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?|#L\d+(?:-L?\d+)?)?|((?:\\ |[^\s"@`<>|]){1,1000}))'
 )
 _PICTURE = regex(
     r"""(?<!\S)(?:"((?:~|\.{0,2})/[^"\n]{1,1000})"|'((?:~|\.{0,2})/[^'\n]{1,1000})'|((?:~|\.{0,2})/(?:\\.|[^\s\\"'`<>|]){1,1000}))"""
 )
-"""A path as it is typed or dropped: from the root, the home, or a folder that it begins with."""
+"""A path as it is typed or dropped: from the root, the home folder, or a folder with which it begins."""
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _ESCAPED = regex(r"\\(.)")
 _FENCE = regex(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _RANGE = regex(r"(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?$")
-"""Lines as ``:10-12``, or as hosts of repositories write them, ``#L10-L12``."""
+"""Lines as ``:10-12``, or as in repository links, ``#L10-L12``."""
 _CLOSING = frozenset(".,;:!?)]}'*_" + "”’»。，；：！？）】》、")
 _BARE = regex(r"[A-Za-z][A-Za-z0-9_-]+")
 _CODE = regex(r"[*#/;-]|(?:async )?(?:def|class|function|import|from|export|const|let|var)\b")
-"""How a line begins that is code, or a comment in it."""
+"""The beginning of a line of code, or of a comment in it."""
 _OF_LANGUAGES = frozenset({
     *("charset", "container", "apply", "font-face", "import", "keyframes", "layer", "media", "namespace", "page"),
     *("property", "supports", "tailwind", "abstractmethod", "cache", "cached_property", "classmethod", "dataclass"),
     *("contextmanager", "fixture", "override", "pytest", "staticmethod", "test", "wraps", "author", "deprecated"),
     *("example", "param", "params", "return", "returns", "see", "since", "throws", "todo", "type", "version"),
 })  # fmt: skip
-"""Words after an ``@`` that people write of: at-rules, decorators, tags in comments."""
+"""Words after an ``@`` in texts about code: at-rules, decorators, tags in comments."""
 _EDGE = regex(r"[!-~](?=[^\x00-\x7f])")
 EDGES = 4
 
 MentionLines: TypeAlias = tuple[int, int]
-"""The first and the last, from 1."""
+"""The first and the last line, from 1."""
 MentionSource: TypeAlias = Callable[[], Sequence[Suggestion]]
 
 
 @frozen
-class Named:
-    """One mention. ``kind`` is empty unless the person said it; ``raw`` is what stands after the ``@``. ``prose``:
-    it stands in a sentence, not in code. ``typed``: it is a picture's path without an ``@``."""
+class NamedMention:
+    """One mention. ``kind``: empty unless the user wrote it; ``raw``: the text after the ``@``. ``prose``: it is in a
+    sentence, not in code. ``typed``: it is a picture's path without an ``@``."""
 
     raw: str
     kind: str = ""
@@ -93,7 +128,7 @@ class Named:
 
     @property
     def looks_meant(self) -> bool:
-        """Whether it is likely that something here was meant: not a decorator, an at-rule or a package."""
+        """Whether it probably names something here: no decorator, at-rule or package."""
         if self.typed:
             return False
         stem, dot, ending = _RANGE.sub("", self.shown).rpartition(".")
@@ -104,11 +139,12 @@ class Named:
 
     @property
     def bare(self) -> bool:
-        """Whether it is a word of a sentence, and may be a tool or a skill as well as somebody's name."""
+        """Whether it is a word of a sentence: a tool, a skill, or somebody's name."""
         return self.prose and bool(_BARE.fullmatch(self.shown)) and self.shown.lower() not in _OF_LANGUAGES
 
     def readings(self) -> Iterator[tuple[str, MentionLines | None]]:
-        """What it may say, the likeliest first: the whole, then without lines, without what ends the sentence."""
+        """Return its possible meanings, the likeliest first: the whole, then without lines, without the end of the
+        sentence."""
         text = self.text
         while text:
             yield text, None
@@ -120,39 +156,39 @@ class Named:
             if text[-1] not in _CLOSING:
                 break
             text = text[:-1]
-        # Scripts without spaces: the sentence goes on right after the name.
+        # Scripts without spaces: the sentence continues directly after the name.
         for found in list(_EDGE.finditer(text))[-EDGES:]:
             yield text[: found.end()], None
 
 
-def named(text: str) -> list[Named]:
-    """Every mention in a prompt, once, and every path of a picture; what stands in fenced code is none."""
+def find_mentions(text: str) -> list[NamedMention]:
+    """Return every mention in a prompt, once, and every path of a picture; text in fenced code is ignored."""
     pictured = any(kind in text.lower() for kind in _PICTURES)
     if "@" not in text and not pictured:
         return []
-    found: dict[str, Named] = {}
+    found: dict[str, NamedMention] = {}
     plain = _FENCE.sub("\n", text[:LOOKED])
     for match in _AT.finditer(plain):
         quoted = match[1] is not None
         raw = f"{match[1]}{match[2] or ''}" if quoted else match[3].replace("\\ ", " ")
         kind, colon, rest = raw.partition(":")
         if colon and kind in FORCED and rest:
-            found.setdefault(raw, Named(raw, FORCED[kind], rest, quoted))
+            found.setdefault(raw, NamedMention(raw, FORCED[kind], rest, quoted))
         else:
             prose = _in_prose(plain, match.start()) and plain[match.end() : match.end() + 1] != "@"
-            found.setdefault(raw, Named(raw, "", raw, quoted, prose))
+            found.setdefault(raw, NamedMention(raw, "", raw, quoted, prose))
         if len(found) == MOST:
             break
     for match in _PICTURE.finditer(plain) if pictured else ():
         path = match[1] or match[2] or _ESCAPED.sub(r"\1", match[3].rstrip(".,;:!?)"))
         if path.lower().endswith(_PICTURES) and len(found) < MOST:
-            found.setdefault(path, Named(path, "file", path, quoted=True, typed=True))
+            found.setdefault(path, NamedMention(path, "file", path, quoted=True, typed=True))
     return list(found.values())
 
 
 def _in_prose(text: str, at: int) -> bool:
-    """Whether what stands at ``at`` is within a sentence: the line has more words, and does not begin as code does, or
-    it is all there is."""
+    """Whether ``at`` is within a sentence: its line has more words and does not begin as code does, or it is the whole
+    text."""
     start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
     line = text[start : end if end >= 0 else len(text)]
     spoken = " " in line.strip() or line.strip() == text.strip()
@@ -160,9 +196,10 @@ def _in_prose(text: str, at: int) -> bool:
     return spoken and not later and not line.startswith((" ", "\t")) and not _CODE.match(line)
 
 
-class Offering:
-    """core.mentions.Mentions: files from the index, all else from ``sources`` by kind. A source may block, and need not
-    say how what it offers is written; ``keep`` blocks. ``stir`` is told before each search, and returns at once."""
+class MentionCompletion:
+    """core.mentions.Mentions: files from the index, other things from ``sources`` by kind. A source may block, and need
+    not set the written form of its suggestions; ``keep`` blocks. ``stir`` is called before each search and returns at
+    once."""
 
     def __init__(
         self,
@@ -225,7 +262,7 @@ class Offering:
         return kept
 
     def _written(self, suggestion: Suggestion) -> Suggestion:
-        """What is no file is called with its kind where a file, or for a tool a skill, has that name too."""
+        """Return the written form: with its kind where a file, or for a tool a skill, has the same name."""
         kind, name = suggestion.kind, suggestion.label
         if suggestion.text:
             return suggestion
@@ -235,7 +272,7 @@ class Offering:
 
 
 def _file(path: str) -> Suggestion:
-    # Bytes that are no text are found again by what they are shown as.
+    # Bytes that are no valid text are found again by their displayed form.
     path = clean_text(path)
     if path.endswith("/"):
         return Suggestion("folder", path, path)
@@ -246,8 +283,8 @@ def _file(path: str) -> Suggestion:
 def _mixed(
     files: Sequence[tuple[int, Suggestion]], others: Sequence[tuple[int, Suggestion]], limit: int
 ) -> list[Suggestion]:
-    """By how well they match; of equal ones a few files come first, then the rest, then more files. Sessions, whose
-    titles match much, come last."""
+    """Sort by quality of the match; of equal ones a few files come first, then the others, then more files. Sessions,
+    whose titles match often, come last."""
     ordered: list[Suggestion] = []
     last = [other for _, other in others if other.kind == "session"]
     for sort in range(LETTERS + 1):
@@ -258,7 +295,7 @@ def _mixed(
 
 
 def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:
-    """What lies in the folder that an absolute path or one from the home or from above names so far."""
+    """Return the content of the folder in ``query``: an absolute path, or one from the home folder or from above."""
     folder, _, begun = query.rpartition("/") if "/" in query else (query, "", "")
     shown = f"{folder}/" if folder or query.startswith("/") else ""
     try:
@@ -268,3 +305,47 @@ def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:
         return []
     seen = sorted(name for name in names if begun.startswith(".") or not name.startswith("."))
     return [_file(shown + name) for _, name in FolderListing(seen).ranked(begun, limit)]
+
+
+class OtherSessions:
+    """The sessions of a library except ``own``. ``shorten`` keeps beginning and end of a text."""
+
+    def __init__(self, library: Library | None, own: str, shorten: Callable[[str], str]) -> None:
+        self._library = library
+        self._own = own
+        self._shorten = shorten
+
+    def read(self, key: str) -> tuple[str, ToolResult]:
+        """Return id and text of a session. Blocks. Raises BaError."""
+        if self._library is None:
+            raise UsageError("There are no sessions here.")
+        info = self._library.find(key)
+        text = self._shorten("".join(self._library.export(info.id, "md", for_model=True)))
+        about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
+        return info.id, ToolResult(f"In Markdown:\n{text}", summary=about)
+
+    def suggestions(self) -> Sequence[Suggestion]:
+        infos: Sequence[SessionInfo] = ()
+        with suppress(StorageError):
+            # Without a library none are suggested.
+            infos = self._library.sessions() if self._library else ()
+        found = [info for info in infos if info.id != self._own]
+        return [Suggestion("session", f"session:{info.id}", info.title or info.id, info.preview) for info in found]
+
+
+def mention_sources(
+    skills: Skills,
+    tools: Callable[[], Iterable[Tool]],
+    sessions: OtherSessions,
+    data: Mapping[MentionKind, MentionSource],
+) -> Mapping[MentionKind, MentionSource]:
+    """Return the sources of suggestions by kind. ``data``: tables and columns."""
+
+    def skill_suggestions() -> Sequence[Suggestion]:
+        usable = [line for line in skills.lines() if line.state not in {"broken", "shadowed"} and not line.for_models]
+        return [Suggestion("skill", "", line.id, line.description) for line in usable]
+
+    def tool_suggestions() -> Sequence[Suggestion]:
+        return [Suggestion("tool", "", tool.name, tool.description) for tool in tools()]
+
+    return {"skill": skill_suggestions, "tool": tool_suggestions, "session": sessions.suggestions, **data}

@@ -1,4 +1,4 @@
-"""What a model is told before a conversation: the system prompt."""
+"""The system prompt, which a model reads before a conversation."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from datetime import datetime
 from pathlib import Path
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.markup import neutralized
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.untrusted import neutralized, paintable
 from ba_tui.ingress import Ingress, from_home
 from ba_tui.resources import bundled, read_regular
-from ba_tui.settings import Loaded, Settings
+from ba_tui.settings import LoadedSettings, Settings
 
 PROMPTS = ("system_prompt_file", "append_system_prompt")
-"""Settings that a project may make for those who trust it."""
+"""Settings that a trusted project may make."""
 _HEAD = regex(r"ref: refs/heads/([^\s~^:?*\[\\<>\x00-\x20\x7f]{1,120})")
-"""What git itself takes for the name of a branch: it has no spaces and is one line."""
+"""A branch name that git itself accepts: without spaces and on one line."""
 LARGEST = 1_000_000
-"""Bytes of a system prompt of the person's own."""
+"""Bytes of a system prompt of the user's own."""
 
 
-def system_prompt(loaded: Loaded, cwd: Path, ingress: Ingress) -> str:
-    """The stable part of every request; made once for a conversation, so that the provider's cache holds.
+def system_prompt(loaded: LoadedSettings, cwd: Path, ingress: Ingress) -> str:
+    """Return the stable part of every request; it is made once for a conversation, so that the provider's cache can be
+    used.
 
     Raises:
         UsageError: the prompt file that the settings name can't be read.
@@ -34,11 +34,11 @@ def system_prompt(loaded: Loaded, cwd: Path, ingress: Ingress) -> str:
     if text is None:
         text = _of_file(settings.system_prompt_file, cwd, ingress, theirs=PROMPTS[0] in theirs)
     added = settings.append_system_prompt
-    return joined(text, ingress.clean(added) if PROMPTS[1] in theirs else added)
+    return join_parts(text, ingress.clean(added) if PROMPTS[1] in theirs else added)
 
 
 def _of_file(named: Path | None, cwd: Path, ingress: Ingress, *, theirs: bool) -> str:
-    """The prompt of the file that the settings name, else ba's own with the facts of this start."""
+    """Return the prompt of the file in the settings, else ba's own with the facts of this start."""
     path = named or bundled("config") / "prompts" / "system.md"
     try:
         text = ingress.text(path, LARGEST, "project") if theirs else _named_prompt(path)
@@ -61,25 +61,26 @@ def _of_file(named: Path | None, cwd: Path, ingress: Ingress, *, theirs: bool) -
 
 
 def _folder(cwd: Path) -> str:
-    """What a model is told of the folder: where it lies below home, else its name. Paths start there anyway."""
+    """Return the folder as the model gets it: below the home folder its path from there, else its name. Paths start
+    there anyway."""
     shown = from_home(cwd)
     return shown if shown.startswith("~") else cwd.name or shown
 
 
 def _named_prompt(path: Path) -> str:
-    """The file that the person names, or the one that ships with ba."""
-    # What a shell hands over, <(command), is a pipe and comes to its end; another may not.
+    """Return the text of the user's prompt file, or of the one that ships with ba."""
+    # A pipe that the shell opens, <(command), ends; another one may not.
     handed = path.is_relative_to("/dev/fd")
     return path.read_text("utf-8") if handed else read_regular(path, LARGEST).decode("utf-8")
 
 
 def _of_project(source: str, ingress: Ingress) -> bool:
-    """Whether a setting came from a file that is not the person's: a project's."""
+    """Whether a setting is from a project's file, not the user's."""
     return source.startswith("/") and not any(map(Path(source).is_relative_to, ingress.own))
 
 
-def joined(*parts: str) -> str:
-    """The parts that say something, one after the other."""
+def join_parts(*parts: str) -> str:
+    """Join the parts that are not empty."""
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
@@ -92,7 +93,7 @@ def _branch(ingress: Ingress) -> str:
 
 
 def prompt_origin(settings: Settings) -> str:
-    """Where the system prompt comes from, for people."""
+    """Return the origin of the system prompt, for users."""
     own = str(settings.system_prompt_file) if settings.system_prompt_file else "built in"
     own = own if settings.system_prompt is None else "system_prompt"
     return f"{own}, append_system_prompt" if settings.append_system_prompt else own

@@ -1,1 +1,2 @@
-"""The vocabulary: values, events, the loop and what faces are given. Imports nothing of ours and does no I/O."""
+"""The vocabulary: values, events, the agent loop and the ports of faces. Imports nothing else of ba_tui and does no
+I/O."""

@@ -1,31 +1,31 @@
-"""Everything that can go wrong, as types. Each says what happened and, in ``hint``, what to do about it.
+"""All errors as types. Each message says what happened; ``hint`` says what to do.
 
 BaError
 ├── UsageError                 bad flag, bad config, bad input: exit 1
-├── ProviderError              the model or the way to it: exit 2
+├── ProviderError              the model or the connection to it: exit 2
 │   ├── AuthFailed             401, 403, no key
 │   ├── ModelNotFound          404
 │   ├── BadRequest             400 and other refusals of the request itself
-│   │   ├── RequestRefused     the server objects to something within the request
+│   │   ├── RequestRefused     the server objects to a part of the request
 │   │   └── ContextOverflow    the prompt is larger than the window
 │   ├── AnswerTooLarge         the model server sends more than any answer needs
-│   └── Passing                worth another try
-│       ├── RateLimited        429, with ``retry_after`` seconds when told
-│       ├── Overloaded         529, 5xx
+│   └── TransientError         another try may succeed
+│       ├── RateLimited        429, with ``retry_after`` seconds if known
+│       ├── ServerOverloaded   529, 5xx
 │       └── ConnectionLost     network, time-out, a stream cut before its end
 ├── StorageError               the session cannot be read or written: exit 2
 │   ├── SessionLocked          another process writes it
 │   ├── SessionNotFound
-│   ├── SessionNotSaved        its newest entries are in memory alone
+│   ├── SessionNotSaved        its newest entries are only in memory
 │   └── NewerSchema            written by a later version of ba
-├── MemoryOff                  nothing is stored or recalled in this session
+├── MemoryOff                  memory neither stores nor recalls in this session
 ├── SecretRefused              a text with a secret is not stored
-├── PromptRefused              a prompt may not be sent; nothing of it was kept
-├── NoThread                   the system starts no further thread: the turn ends
-├── TurnsUsed                  max_turns is reached: this call of ba takes no more prompts
+├── PromptRefused              a prompt may not be sent; nothing of it was stored
+├── NoThread                   the system cannot start another thread: the turn ends
+├── TurnsUsed                  max_turns is reached: this run of ba accepts no more prompts
 └── StopTurn                   an interceptor ends the turn
     ├── StepsUsed              max_loops is reached
-    ├── ErrorsOnly             error_budget is reached: calls fail, and none succeeds
+    ├── ErrorsOnly             error_budget is reached: only failed calls
     └── BudgetUsed             max_cost, max_tokens or a sub-agent's budget is reached
 """
 
@@ -66,7 +66,7 @@ PERMANENT: frozenset[ErrorKind] = frozenset(
 
 @frozen
 class ErrorInfo:
-    """A failure as data: its kind, one line of what happened and one of what to do."""
+    """A failure as data: its kind, one line on what happened, and one on what to do."""
 
     kind: str
     message: str
@@ -76,12 +76,12 @@ class ErrorInfo:
 
     @property
     def with_hint(self) -> str:
-        """What happened and what to do, one after the other."""
+        """Return the message followed by the hint."""
         return with_hint(self.message, self.hint)
 
 
 class BaError(Exception):
-    """Root of ours. ``str(error)`` is the line for people; ``hint`` the cure, possibly empty."""
+    """Base of all errors of ba. ``str(error)`` is a line for people; ``hint`` says what to do, and may be empty."""
 
     kind = "error"
 
@@ -91,7 +91,7 @@ class BaError(Exception):
 
     @property
     def with_hint(self) -> str:
-        """What happened and what to do, one after the other."""
+        """Return the message followed by the hint."""
         return with_hint(str(self), self.hint)
 
     def info(self) -> ErrorInfo:
@@ -119,9 +119,9 @@ class BadRequest(ProviderError):
 
 
 class RequestRefused(BadRequest):
-    """The server read the request and refused what is in it. ``media``: its words are about a picture or document;
-    ``most``: how many it takes in one request, 0 when it does not say; ``at``: the numbers of the message and of the
-    part that it names; ``keys``: the media in that part (see ``core.contents.media_key``)."""
+    """The server refused the content of a request. ``media``: the error concerns a picture or document. ``most``: the
+    number of media that the server accepts in one request, 0 if unknown; ``at``: indexes of the message and part that
+    it names; ``keys``: the media in that part (see ``core.messages.media_key``)."""
 
     def __init__(
         self, message: str, hint: str = "", *, media: bool = False, most: int = 0, at: tuple[int, ...] = ()
@@ -141,8 +141,8 @@ class AnswerTooLarge(ProviderError):
     kind = "answer_too_large"
 
 
-class Passing(ProviderError):
-    """A failure that another try may cure. ``retry_after``: seconds the vendor asked us to wait, if it did."""
+class TransientError(ProviderError):
+    """A failure that a retry may solve. ``retry_after``: seconds that the vendor asked to wait, if any."""
 
     kind = "passing"
 
@@ -151,15 +151,15 @@ class Passing(ProviderError):
         self.retry_after = retry_after
 
 
-class RateLimited(Passing):
+class RateLimited(TransientError):
     kind = "rate_limited"
 
 
-class Overloaded(Passing):
+class ServerOverloaded(TransientError):
     kind = "overloaded"
 
 
-class ConnectionLost(Passing):
+class ConnectionLost(TransientError):
     kind = "connection_lost"
 
 
@@ -180,8 +180,8 @@ class NewerSchema(StorageError):
 
 
 class SessionNotSaved(StorageError):
-    """The newest entries of a session are in memory alone. ``folder``: where they would be. ``partly``: what came
-    before them is saved. ``chosen``: nothing may be written there at all, so the user can't expect a session."""
+    """The newest entries of a session are only in memory. ``folder``: where they belong. ``partly``: earlier entries
+    are saved. ``chosen``: ba was set up not to write there, so the user does not expect a saved session."""
 
     def __init__(self, why: str, hint: str, folder: str, *, partly: bool = False, chosen: bool = False) -> None:
         super().__init__(f"The session cannot be saved to {folder}: {why}.", hint)
@@ -192,14 +192,15 @@ class SessionNotSaved(StorageError):
 
     @property
     def at_end(self) -> tuple[str, str]:
-        """What to say once memory is gone too: what is not saved and why, and what to do."""
+        """Return the message and the hint at exit, when the unsaved entries are lost."""
         what = "The newest part of this session" if self.partly else "This session"
         text = f"{what} was not saved, as {self.folder} can't be written: {self.why}."
         return text, "Make room there, or set BA_HOME to a folder that you can write to; then run it again."
 
 
 def written_by_newer(what: str, version: object, reads: int) -> str:
-    """Say that a newer ba wrote ``what`` in schema ``version``, and that this one ``reads`` an older one."""
+    """Return a sentence that a newer ba wrote ``what`` in schema ``version``, and this one ``reads`` an older
+    schema."""
     return f"{what} was written by a newer ba (schema {version}, this one reads {reads})."
 
 
@@ -220,8 +221,8 @@ class TurnsUsed(BaError):
 
 
 class StopTurn(BaError):
-    """``closing``: why the turn ends, as the model reads it before one last request without tools; empty: no request
-    follows."""
+    """Ends the turn. ``closing``: the reason that the model reads in a last request without tools; empty for no last
+    request."""
 
     kind = "stopped"
 
@@ -243,19 +244,19 @@ class BudgetUsed(StopTurn):
 
 
 class NoThread(BaError):
-    """The system starts no further thread, and nothing that the model does can change that: the turn ends."""
+    """The system cannot start another thread. The model cannot solve this, so the turn ends."""
 
     kind = "resource_error"
 
     def __init__(self) -> None:
         super().__init__(
-            "The system starts no further thread: a limit of processes (ulimit -u) or of memory is reached.",
+            "The system cannot start another thread: a limit of processes (ulimit -u) or of memory is reached.",
             "End other programs, or raise the limit. Then send the prompt again.",
         )
 
 
 def no_thread(error: BaseException) -> NoThread | None:
-    """Return ``error`` as what users read, when it says that no thread could be started."""
+    """Return NoThread if ``error`` says that no thread could be started."""
     if isinstance(error, NoThread):
         return error
     return NoThread() if isinstance(error, RuntimeError) and _REFUSED in str(error) else None
@@ -274,7 +275,8 @@ def started(work: Callable[[], object], name: str) -> threading.Thread:
 
 
 async def off_loop(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Do ``work`` in a thread, or in this one where none can be started: it must not be left out, as closing a file."""
+    """Run ``work`` in a thread, or in the current one if none can be started: for work that must happen, such as
+    closing a file."""
     import asyncio  # noqa: PLC0415 - workers load this module and have no loop
 
     try:
@@ -286,8 +288,8 @@ async def off_loop(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
 
 
 def run_loop(main: Coroutine[object, object, T]) -> T:
-    """Run ``main`` in a new event loop, as asyncio.run does. Its result counts also where the system starts no thread
-    in which the loop could wait for its other threads: the interpreter waits for those when it ends."""
+    """Run ``main`` in a new event loop, like asyncio.run. The result is returned even if the system cannot start the
+    thread in which the loop waits for its executor: the interpreter waits for those threads at exit."""
     import asyncio  # noqa: PLC0415 - workers load this module and have no loop
 
     ended: list[T] = []

@@ -1,6 +1,6 @@
-"""What a session used and cost: one fold over its events, for every face, by turn and by model.
+"""Token usage and cost of a session: a fold over its events, by turn and by model.
 
-Prices are applied where an answer arrives; how full the window is, is what the vendor counted plus a rough estimate.
+Prices are applied when an answer arrives; the fill of the window is the vendor's count plus a rough estimate.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ba_tui.core.messages import Message, Text, ToolOutput, Usage
 from ba_tui.core.values import frozen
 
 ASCII, OTHER = 4.0, 1.5
-"""Characters for a token, roughly: until the vendor counts them."""
+"""Characters per token, roughly, until the vendor counts them."""
 
 
 @dataclass(slots=True)
 class Account:
-    """``cost`` in US dollars; None once something had no known cost. ``spent``: the same for limits, which also count
-    the estimates; None once something had neither. ``requests`` counts answers."""
+    """Usage and cost. ``cost`` in US dollars; None if a part is unknown. ``spent``: the cost for limits, which includes
+    estimates; None if a part has neither. ``requests`` counts answers."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
@@ -51,7 +51,7 @@ class Account:
 
 @frozen
 class TurnAccount:
-    """``number`` from 1; ``prompt`` is what the person said."""
+    """The account of turn ``number`` (from 1); ``prompt`` is the text of the user."""
 
     number: int
     prompt: str
@@ -60,8 +60,8 @@ class TurnAccount:
 
 
 @frozen
-class Shortening:
-    """What a compression did: Compressed without its messages."""
+class CompressionEntry:
+    """A compression: Compressed without its messages."""
 
     at: float
     strategy: Strategy
@@ -73,33 +73,33 @@ class Shortening:
 
 
 class Ledger:
-    """Feed it every event, replayed or live. Sub-agents and summaries are paid for too."""
+    """Apply every event, replayed or live. Sub-agents and summaries are included."""
 
     def __init__(self) -> None:
         self.session = Account()
         self.turns: list[TurnAccount] = []
         self.models: dict[str, Account] = {}
-        """By the model that answered; summaries are not in it."""
+        """By the answering model; summaries are excluded."""
         self.summaries: float | None = 0.0
-        """What writing summaries cost, in US dollars; None once one had no price."""
+        """Cost of summaries in US dollars; None if one had no price."""
         self.summed = Usage()
-        """The tokens that went into summaries and came out."""
-        self.shortened: list[Shortening] = []
+        """Tokens in and out of summaries."""
+        self.shortened: list[CompressionEntry] = []
         self.uncounted = 0
-        """Answers that broke off, or came without a word of what they used."""
+        """Number of answers without usage: interrupted, or not reported."""
         self.filled = 0
-        """Tokens of the window in use; 0 while nothing is known."""
+        """Tokens of the window in use; 0 if unknown."""
         self.estimated = False
-        """Whether some of ``filled`` was not counted by the vendor."""
+        """Whether a part of ``filled`` is an estimate."""
         self._open: Account | None = None
 
     @property
     def turn(self) -> Account:
-        """The newest turn's."""
+        """Return the account of the newest turn."""
         return self.turns[-1].account if self.turns else Account()
 
     def apply(self, event: Event) -> bool:
-        """Whether anything changed."""
+        """Apply an event; return whether anything changed."""
         match event:
             case TurnStarted(agent="main", prompt=prompt):
                 self.turns.append(TurnAccount(len(self.turns) + 1, prompt.said, event.at))
@@ -112,7 +112,7 @@ class Ledger:
             case Compressed():
                 self._compressed(event)
             case SideRequest():
-                self._asked_beside(event)
+                self._count(event.model, event.usage or Usage(), event)
             case Rewound(agent="main", turns=int(), messages=messages):
                 self._stands(messages)
             case Steered(agent="main", message=message):
@@ -120,10 +120,10 @@ class Ledger:
             case ToolFinished(agent="main", result=result):
                 return self._grow(rough(result.text))
             case PromptProgress(agent="main", total=total) if self.estimated or not self.filled:
-                # The same estimate as in the context report: better than what was added up here.
+                # The estimate of the context report is better than the sum here.
                 self.filled, self.estimated = total, True
             case ModelChanged():
-                # Another model counts the same words otherwise.
+                # Models tokenize the same text differently.
                 self.estimated = self.filled > 0
             case _:
                 return False
@@ -136,18 +136,14 @@ class Ledger:
             if main:
                 self._joined(event.message)
             return
-        accounts = [self.session, self.models.setdefault(event.message.model, Account())]
-        for account in (*accounts, self._open):
-            if account is not None:
-                account.answer(used, event.cost, event.estimate)
+        self._count(event.message.model, used, event)
         if main and used.prompt:
             self.filled, self.estimated = used.prompt + used.output, used.estimated > 0
 
-    def _asked_beside(self, event: SideRequest) -> None:
-        used = event.usage or Usage()
-        for account in (self.session, self.models.setdefault(event.model, Account()), self._open):
+    def _count(self, model: str, usage: Usage, event: MessageDone | SideRequest) -> None:
+        for account in (self.session, self.models.setdefault(model, Account()), self._open):
             if account is not None:
-                account.answer(used, event.cost, event.estimate)
+                account.answer(usage, event.cost, event.estimate)
 
     def _compressed(self, event: Compressed) -> None:
         cost = (event.cost or 0.0) if event.priced else None
@@ -159,13 +155,13 @@ class Ledger:
         self.summed += used
         self.summaries = None if cost is None or self.summaries is None else self.summaries + cost
         self.shortened.append(
-            Shortening(event.at, event.strategy, event.before, event.after, cost, event.kept, event.agent)
+            CompressionEntry(event.at, event.strategy, event.before, event.after, cost, event.kept, event.agent)
         )
         if event.agent == "main":
             self.filled, self.estimated = event.after, True
 
     def _stands(self, messages: tuple[Message, ...]) -> None:
-        """The conversation is ``messages`` again: what was counted of them, and what came behind."""
+        """Count the restored ``messages``: the last reported usage, and an estimate of the rest."""
         self.filled, self.estimated = 0, False
         for message in messages:
             if message.usage is not None and message.usage.prompt:
@@ -177,7 +173,7 @@ class Ledger:
         return self._grow(sum(map(_rough_block, message.blocks)))
 
     def _grow(self, tokens: int) -> bool:
-        # Without a count to begin with, system prompt and tools would be missing.
+        # Without a reported count, system prompt and tools would be missing.
         if self.filled and tokens:
             self.filled, self.estimated = self.filled + tokens, True
             return True
@@ -185,7 +181,7 @@ class Ledger:
 
 
 def rough(text: str) -> int:
-    """About how many tokens ``text`` is."""
+    """Return the approximate number of tokens of ``text``."""
     if text.isascii():
         return round(len(text) / ASCII)
     ascii_only = len(text.encode("ascii", "ignore"))
@@ -201,5 +197,5 @@ def _rough_block(block: object) -> int:
 
 
 def cached_share(usage: Usage) -> float | None:
-    """How much of what went in came from the prompt cache, from 0 to 1; None when nothing went in."""
+    """Return the share of input read from the prompt cache, from 0 to 1; None without input."""
     return usage.cache_read / usage.prompt if usage.prompt else None

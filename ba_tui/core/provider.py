@@ -1,9 +1,10 @@
-"""The seam to models: one method. Retrying(provider) is again a Provider."""
+"""The interface of models. Providers have one method for requests; a stage in front of a provider is one, too."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from typing import Literal, Protocol, TypeAlias, cast
 
 from ba_tui.core.events import (
     Compressed,
@@ -23,10 +24,8 @@ from ba_tui.core.values import frozen
 
 @frozen
 class Prices:
-    """US dollars per million tokens, of the price list of ``date`` (ISO; empty when not known).
-
-    A request whose prompt has more than ``above`` tokens costs ``long`` prices as a whole, where there are any.
-    """
+    """US dollars per million tokens, from the price list of ``date`` (ISO; empty if unknown). A request with more than
+    ``above`` prompt tokens costs ``long`` prices in full, if there are any."""
 
     input: float
     output: float
@@ -37,7 +36,7 @@ class Prices:
     long: Prices | None = None
 
     def cost(self, usage: Usage) -> float:
-        """US dollars for ``usage`` of one request."""
+        """Return the cost of one request in US dollars."""
         if self.long and usage.prompt > self.above:
             return self.long.cost(usage)
         return (
@@ -49,8 +48,8 @@ class Prices:
 
 
 def charged(prices: Prices | None, usage: Usage | None) -> tuple[float | None, float | None]:
-    """Return what one request cost in US dollars, None when unknown, and the estimate of it where ba had to estimate
-    the tokens: limits count the estimate, nobody is shown it as a cost."""
+    """Return the cost of one request in US dollars, None if unknown, and its estimate if ba estimated the tokens.
+    Limits use the estimate; it is never shown as a cost."""
     if prices is None or usage is None:
         return None, None
     cost = prices.cost(usage)
@@ -58,27 +57,25 @@ def charged(prices: Prices | None, usage: Usage | None) -> tuple[float | None, f
 
 
 ASSUMED = Prices(10, 50, 10, 12.5)
-"""What a limit in dollars takes a model to cost whose prices are not known: as much as the dearest ones."""
+"""Prices that dollar limits assume for a model without known prices: those of the most expensive models."""
 WINDOW = 200_000
-"""Tokens of a window that nobody told: what hosted models have nearly all. They refuse what is too long."""
+"""Window in tokens for models without a known one: nearly all hosted models have it, and they refuse longer prompts."""
 LOCAL_WINDOW = 8_192
-"""The same for a model on a server of the person's own, which may drop the beginning of a prompt without a word."""
+"""The same for a model on a server of the user, which may silently drop the start of a prompt."""
 LOCAL_OUTPUT = 2_048
-"""Tokens that are kept free for its answer then."""
+"""Tokens reserved for the answer of such a model."""
 
 
 ToolCalling: TypeAlias = Literal["auto", "native", "text", "react", "tags", "command"]
-"""How a model calls tools: ``native`` by its API, ``text`` by writing calls in the form that suits its family, the
-three after it in that form. ``auto``: natively, until it turns out that it can't."""
+"""How a model calls tools: ``native`` through its API, ``text`` by writing calls in the form of its family, the last
+three in that form. ``auto``: natively, until that fails."""
 
 
 @frozen
 class ModelInfo:
-    """Facts of one model. ``id`` is what people write (``anthropic/claude-…``), ``name`` what the vendor is sent.
-
-    ``window`` and ``max_output`` in tokens; ``prices`` None when unknown, and then no cost is ever shown. ``thinking``:
-    takes an effort; ``temperature``: takes one. ``tools``: how it calls them.
-    """
+    """Facts about a model. ``id`` is the name for people (``anthropic/claude-…``), ``name`` the name for the vendor.
+    ``window`` and ``max_output`` in tokens; ``prices`` None if unknown, and then no cost is shown. ``thinking``:
+    accepts an effort; ``temperature``: accepts one. ``tools``: how it calls them."""
 
     id: str
     provider: str
@@ -92,14 +89,14 @@ class ModelInfo:
     temperature: bool = True
     tools: ToolCalling = "auto"
     known: bool = False
-    """False when nothing told us about this model and ``window`` is an assumption."""
+    """False if nothing is known about this model and ``window`` is an assumption."""
 
 
 @frozen
 class ModelRequest:
-    """Everything a model is sent. ``call_tools`` False forbids calls while the tools stay listed (prompt cache).
-    ``reasoning``: the model of the slot reasoning is to answer, where one is set. ``must_call``: only a call is an
-    answer; a provider that holds its model to a grammar leaves nothing else, the others rely on the prompt."""
+    """A request to a model. ``call_tools`` False forbids calls but still lists the tools (prompt cache). ``reasoning``:
+    the model of the slot ``reasoning`` should answer, if there is one. ``must_call``: the answer must be a call;
+    providers with grammars enforce it, the others rely on the prompt."""
 
     system: str
     messages: Sequence[Message]
@@ -121,8 +118,8 @@ ReplyChunk: TypeAlias = (
     | Notice
     | Message
 )
-"""Compressed: the prompt was too long, so this is what was sent instead. MediaLeftOut: pictures or
-documents that were not sent, or were refused. Notice: what the user should know of it."""
+"""Compressed: the prompt was too long and was replaced. MediaLeftOut: pictures or documents that were not sent, or were
+refused. Notice: a message for the user."""
 
 
 class Provider(Protocol):
@@ -130,24 +127,34 @@ class Provider(Protocol):
     def model(self) -> ModelInfo: ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """Deltas as they come, then the whole Message, last and once.
+        """Yield deltas as they arrive, then the complete Message as the last item.
 
         Raises:
-            ProviderError: in our words; deltas that came before stay with the caller.
+            ProviderError: deltas before it stay with the caller.
         """
         ...
 
     def connect(self) -> None:
-        """Start to connect, on the running loop, before there is a request. Sends nothing, and never fails."""
+        """Start to connect, on the running loop, before there is a request. Sends nothing and never fails."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections; nothing is asked afterwards."""
+        """Close connections; no request may follow."""
         ...
 
 
-class ProviderWrapper:
-    """The base of a provider that does something of its own with the requests or answers of another one."""
+def answer_of(provider: Provider, request: ModelRequest) -> aclosing[AsyncGenerator[ReplyChunk, None]]:
+    """Return the answer to ``request`` as a context, which closes the answer also when it was not read to its end: else
+    the event loop closes it later, in a task that nothing waits for."""
+    return aclosing(cast("AsyncGenerator[ReplyChunk, None]", provider.stream(request)))
+
+
+class ProviderStage:
+    """The base of a stage in the pipeline of a model's requests: a Provider in front of the provider ``provider``.
+
+    A stage defines ``stream``, which changes, repeats or delays requests and reads ``self._answer``. Until a stage says
+    otherwise, its model and its connection are those of the next provider.
+    """
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -161,3 +168,23 @@ class ProviderWrapper:
 
     async def close(self) -> None:
         await self._provider.close()
+
+    def _answer(self, request: ModelRequest) -> aclosing[AsyncGenerator[ReplyChunk, None]]:
+        """Return the next provider's answer: see ``answer_of``."""
+        return answer_of(self._provider, request)
+
+
+def _never() -> bool:
+    return False
+
+
+@frozen
+class Modalities:
+    """The media that the model in use accepts besides text. Checked for each call, as the model may change between
+    turns.
+
+    ``pictures``: the model sees images; ``documents``: its provider accepts whole PDF files.
+    """
+
+    pictures: Callable[[], bool] = _never
+    documents: Callable[[], bool] = _never

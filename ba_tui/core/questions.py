@@ -1,4 +1,4 @@
-"""What is asked of the person and what they answer: approvals, choices and going on at a limit alike."""
+"""Questions to the user and their replies: approvals, choices, and continuing at a limit."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ class Option:
 
 @frozen
 class Question:
-    """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: go on past a limit;
-    ``plan``: may this plan be carried out ("once": in default mode, "session": with edits accepted).
+    """``permission``: may this call run; ``choice``: pick or write an answer; ``continue``: continue past a limit;
+    ``plan``: may this plan run ("once": in default mode, "session": with edits accepted).
 
-    For a permission, ``tool``, ``args`` and ``preview`` are what would run, ``reason`` the rule that made us ask,
-    ``rule`` the narrowest rules worth remembering, one a line (None when nothing should be remembered),
-    ``session_rule`` those to be remembered for the session where they are others, ``warnings`` what a person can't see
-    by looking (hidden characters, deceptive addresses), ``rewritten`` who changed the arguments before.
-    ``fixed``: a yes means what ``reason`` says, and nothing in the arguments can be changed.
-    Unanswered for ``timeout`` seconds, it is settled by ``on_timeout``; None waits.
+    For a permission, ``tool``, ``args`` and ``preview`` show what would run, ``reason`` is the rule that requires a
+    question, ``rule`` the narrowest rules to remember, one a line (None to remember nothing), ``session_rule`` those
+    for the session if different, ``warnings`` dangers that cannot be seen (hidden characters, deceptive addresses),
+    ``rewritten`` who changed the arguments. ``fixed``: a yes covers exactly ``reason``, and the arguments cannot be
+    edited.
+
+    After ``timeout`` seconds ``on_timeout`` settles it; None waits without limit.
     """
 
     kind: Literal["permission", "choice", "continue", "plan"]
@@ -61,9 +62,9 @@ class Question:
 
 @frozen
 class Reply:
-    """``text`` carries the words of a denial or of an answer; ``rule`` what session/always remembers;
-    ``edited`` the arguments that the person changed before allowing the call; ``by`` who gave it: nobody answered in
-    time, and so ``nobody``, a ``hook`` answered for the person, or the ``mode`` that they chose meanwhile."""
+    """An answer. ``text`` contains the words of a denial or answer; ``rule`` what session/always remembers; ``edited``
+    the arguments as edited by the user. ``by`` is who answered: the user, a ``hook``, the ``mode`` that the user chose
+    meanwhile, or ``nobody`` at a timeout."""
 
     choice: Literal["once", "session", "always", "deny", "text"]
     text: str = ""
@@ -73,7 +74,7 @@ class Reply:
 
 
 def unanswered(question: Question) -> Reply:
-    """What settles a question that nobody answered in time."""
+    """Return the reply to a question that was not answered in time."""
     seconds = (question.timeout or 0) * (2 if question.on_timeout == "escalate" else 1)
     choice: Literal["once", "deny"] = "once" if question.on_timeout == "allow" else "deny"
     return Reply(choice, f"Nobody answered in {seconds:g} s.", by="nobody")

@@ -1,21 +1,53 @@
-"""What a tool gives back: text for the model, a Display for people, a state change for the session."""
+"""Results of tools: text for the model, a Display for people, a state change for the session."""
 
 from __future__ import annotations
 
 from dataclasses import field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ba_tui.core.displays.charts import Chart
-from ba_tui.core.displays.plans import PlanGraph
+from ba_tui.core.displays import Chart, PlanGraph
 from ba_tui.core.errors import ErrorInfo, ErrorKind
 from ba_tui.core.messages import ByType, Document, Image, ToolOutput
 from ba_tui.core.values import frozen
-from ba_tui.core.work import ActiveSkill, Todo
+
+TodoStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+Priority: TypeAlias = Literal["low", "medium", "high"]
+
+
+@frozen
+class Todo:
+    id: str
+    content: str
+    status: TodoStatus = "pending"
+    priority: Priority = "medium"
+    broken: str = ""
+    """The failed last command when the item was set to completed."""
+
+    @property
+    def done(self) -> bool:
+        """Return whether it is completed without a failed command."""
+        return self.status == "completed" and not self.broken
+
+
+@frozen
+class ActiveSkill:
+    """A skill on the activation stack. ``digest`` is the hash of its content at activation; ``allowed_tools`` are the
+    tools in its front matter (``exclusive``: no others may be used), ``model`` its override, empty for none. ``by``:
+    who started it; ``core`` skills do not count as depth."""
+
+    id: str
+    activation: str
+    digest: str
+    parameters: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    exclusive: bool = False
+    model: str = ""
+    by: Literal["model", "person", "file", "core"] = "model"
 
 
 @frozen
 class Diff:
-    """A change of one file. ``before`` is None when the file is new; both texts use ``\\n`` line ends."""
+    """A change of one file. ``before`` is None if the file is new; both texts use ``\\n`` line ends."""
 
     path: str
     before: str | None
@@ -25,7 +57,7 @@ class Diff:
 
 @frozen
 class Diffs:
-    """Changes of several files that were made as one."""
+    """Changes of several files, made together."""
 
     items: tuple[Diff, ...]
     type: Literal["diffs"] = "diffs"
@@ -33,11 +65,9 @@ class Diffs:
 
 @frozen
 class CommandText:
-    """A command and what it printed, colours included. ``exit_code`` is None while unknown (preview, killed).
-
-    ``lines``: how many it printed, where ``output`` is only a part; else 0. ``failed``: how the statuses of its parts
-    were judged, None where the exit code says as much.
-    """
+    """A command and its output with colours. ``exit_code`` is None while unknown (preview, killed). ``lines``: the
+    number of output lines if ``output`` is only a part, otherwise 0. ``failed``: the judgement of the exit codes of its
+    parts, None if the exit code decides."""
 
     command: str
     cwd: str = ""
@@ -49,7 +79,7 @@ class CommandText:
 
     @property
     def broke(self) -> bool:
-        """Whether it failed. Rows, plans, memory and reports ask ``ToolResult.failed``."""
+        """Return whether it failed. Rows, plans, memory and reports use ``ToolResult.failed``."""
         return self.exit_code not in (0, None) if self.failed is None else self.failed
 
 
@@ -65,8 +95,8 @@ class Source:
 
 @frozen
 class ScriptCall:
-    """A script of a skill with what it is given: ``path`` is the script's, ``args`` its arguments, ``stdin`` what it
-    reads on standard input, as text or the JSON value it stands for; ``text`` is its source."""
+    """A script of a skill and its input: ``path`` and source ``text`` of the script, its ``args``, and ``stdin`` as
+    text or as the JSON value that it represents."""
 
     path: str
     args: tuple[str, ...]
@@ -77,8 +107,8 @@ class ScriptCall:
 
 @frozen
 class Table:
-    """``handle``: the result of a query (R1) that ``rows`` are the first of; it has ``total`` rows. ``warnings``: lines
-    to read before a number of it is believed."""
+    """``handle``: the result of a query (R1), of whose ``total`` rows ``rows`` are the first. ``warnings``: caveats
+    about its numbers."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -89,13 +119,13 @@ class Table:
 
     @property
     def length(self) -> int:
-        """Rows of all of it."""
+        """Return the number of rows of the whole result."""
         return max(self.total, len(self.rows))
 
 
 @frozen
 class Prose:
-    """Plain text, or Markdown when ``markdown``."""
+    """Plain text, or Markdown if ``markdown``."""
 
     text: str
     markdown: bool = False
@@ -109,10 +139,10 @@ class Todos:
 
 
 OutputLevel: TypeAlias = Literal["brief", "standard", "full"]
-"""How much of a result the model is given."""
+"""How much of a result the model reads."""
 
 Kind: TypeAlias = Literal["text", "json", "table", "listing", "hits"]
-"""What a result's text is made of, and so how it is shortened."""
+"""The kind of a result's text, which decides how it is shortened."""
 
 Display: TypeAlias = Annotated[
     Diff | Diffs | CommandText | Source | ScriptCall | Table | Chart | Prose | PlanGraph | Todos, ByType()
@@ -121,8 +151,8 @@ Display: TypeAlias = Annotated[
 
 @frozen
 class SeenFile:
-    """What the conversation knows of a file: the ``digest`` of its bytes when it was last read or written (BLAKE2b, 16
-    bytes in hex), and the stretches of lines, counted from 0, that were never shown."""
+    """What the conversation knows of a file: the ``digest`` of its bytes when last read or written (BLAKE2b, 16 bytes
+    in hex), and the 0-based ranges of lines that the model has not seen."""
 
     path: str
     digest: str
@@ -131,7 +161,7 @@ class SeenFile:
 
 @frozen
 class StateChange:
-    """What a result changes in the session; folded with the result, so both are there or neither."""
+    """Changes of the session state by a result; folded together with it."""
 
     todos: tuple[Todo, ...] | None = None
     cwd: str | None = None
@@ -141,12 +171,12 @@ class StateChange:
 
 
 UNREAD = "unread_lines"
-"""In ``meta``: how many lines in the middle of the text the model was not given; 0: it was given a summary."""
+"""In ``meta``: how many lines in the middle of the text the model did not get; 0 if it got a summary."""
 
 
 @frozen
 class ToolResult:
-    """``text`` is the observation for the model, ``summary`` a few words for the pane's row (``+3 -1``, ``exit 0``)."""
+    """``text`` is the output for the model, ``summary`` a few words for the call's row (``+3 -1``, ``exit 0``)."""
 
     text: str
     display: Display | None = None
@@ -156,22 +186,22 @@ class ToolResult:
     error: ErrorInfo | None = None
     changes: StateChange | None = None
     artifact: str | None = None
-    """Reference of the stored whole, ``data/<hash>``, when ``text`` is only a part of it."""
+    """Reference of the stored result, ``data/<hash>``, if ``text`` is only a part of it."""
     kind: Kind = "text"
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def exit_status(self) -> int | None:
-        """That of the command which the result shows; None where no command ended."""
+        """Return the exit code of the command in the display; None if no command ended."""
         return self.display.exit_code if isinstance(self.display, CommandText) else None
 
     @property
     def failed(self) -> bool:
-        """Whether the call failed, or the command that it ran: the one answer for rows, plans, memory and reports."""
+        """Return whether the call or its command failed. Rows, plans, memory and reports all use this."""
         return self.is_error or (isinstance(self.display, CommandText) and self.display.broke)
 
     def output(self, call_id: str, *, skill: bool = False) -> ToolOutput:
-        """Return the observation that answers the call ``call_id``. ``skill``: the call started a skill."""
+        """Return the output block that answers call ``call_id``. ``skill``: the call started a skill."""
         return ToolOutput(
             *(call_id, self.text, self.is_error, self.attachments, self.exit_status, self.error, skill),
             failed=self.display.failed if isinstance(self.display, CommandText) else None,
@@ -180,8 +210,8 @@ class ToolResult:
 
 @frozen
 class Artifact:
-    """A stored result: ``ref`` is ``data/<hash>``, ``size`` in bytes, ``summary`` what it is made of.
-    ``expired``: the clean-up has taken the file away, and only this is left."""
+    """A stored result: ``ref`` is ``data/<hash>``, ``size`` in bytes, ``summary`` describes the content. ``expired``:
+    the clean-up deleted the file; only this record is left."""
 
     ref: str
     size: int
@@ -193,8 +223,8 @@ class Artifact:
 
 @frozen
 class TextPage:
-    """A part of a stored result: its bytes from ``offset`` up to ``upto``, of ``size``; it begins in line ``line``.
-    The next part begins at ``upto``. ``text`` is as the tool gave it: not yet safe to paint."""
+    """A part of a stored result: bytes ``offset`` to ``upto`` of ``size``, from line ``line`` on. The next part begins
+    at ``upto``. ``text`` is the raw tool output: not safe to paint."""
 
     text: str
     line: int
@@ -209,7 +239,7 @@ class TextPage:
 
 @frozen
 class LineMatch:
-    """A line that was searched for, shortened around what was found. Lines count from 1, ``offset`` in bytes."""
+    """A matching line, shortened around the match. Lines are 1-based, ``offset`` in bytes."""
 
     line: int
     offset: int
@@ -221,14 +251,14 @@ _SUGGESTIONS: dict[str, str] = {
     "rate_limit": "Wait before trying again.",
     "resource_error": "Free the resource or ask for less, then try again.",
     "transient_error": "Try again.",
-    "permission_denied": "Do not repeat the call. Use another way, or ask the person.",
+    "permission_denied": "Do not repeat the call. Use another way, or ask the user.",
     "invalid_parameters": "Correct the arguments as the message says and call again.",
     "not_found": "Check the name; list or search first.",
     "validation_error": "Correct what the message names and call again.",
     "execution_error": "Read the message; change the approach before trying again.",
-    "internal_error": "Do not repeat the same call; use another tool or tell the person.",
-    "dependency_error": "Something the tool needs is missing; tell the person what to install.",
-    "interrupted": "Ask the person before going on.",
+    "internal_error": "Do not repeat the same call; use another tool or tell the user.",
+    "dependency_error": "Something the tool needs is missing; tell the user what to install.",
+    "interrupted": "Ask the user before going on.",
 }
 
 
@@ -243,7 +273,7 @@ _SHORT: dict[str, str] = {
     "execution_error": "failed",
     "dependency_error": "something is missing",
 }
-"""What a row says of a kind of failure."""
+"""Texts for rows by kind of failure."""
 
 
 def failed_how(kind: str) -> str:
@@ -252,7 +282,7 @@ def failed_how(kind: str) -> str:
 
 
 def failure_text(error: ErrorInfo, call_id: str = "") -> str:
-    """Return the one text in which a model reads a failure; ``call_id`` of the call that failed, once it is known."""
+    """Return the text of a failure for the model; ``call_id`` of the failed call, once known."""
     head, end = failure_frame(error, call_id)
     return "\n".join((*head, f"Error Message: {error.message}", *end))
 
@@ -266,7 +296,7 @@ def failure_frame(error: ErrorInfo, call_id: str = "") -> tuple[tuple[str, ...],
 
 
 def identified(result: ToolResult, call_id: str) -> ToolResult:
-    """Return a failure with its code and the call's id in its text; any other result as it is."""
+    """Return a failure with its code and the call id in its text; other results unchanged."""
     if result.error is None or not result.is_error:
         return result
     before = failure_text(replace(result.error, code=""))
@@ -274,6 +304,6 @@ def identified(result: ToolResult, call_id: str) -> ToolResult:
 
 
 def failure(kind: ErrorKind, message: str, *, hint: str = "", display: Display | None = None) -> ToolResult:
-    """The one shape of a failed call: what the model reads, and the same as data for people."""
+    """Return the result of a failed call: text for the model, and the same as data for people."""
     error = ErrorInfo(kind, message, hint)
     return ToolResult(failure_text(error), display, is_error=True, summary=failed_how(kind), error=error)

@@ -1,19 +1,17 @@
-"""The history of a session: its turns, where each begins, and the way back. The folds are pure.
-
-How files are kept and brought back is the business of whoever implements Checkpoints.
-"""
+"""Rewinding: the turns of a session, their checkpoints, and the way back. The folds are pure."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Checkpointed, Event, Rewound, TurnStarted
 from ba_tui.core.messages import Message
-from ba_tui.core.results import Diffs, StateChange
+from ba_tui.core.ports.sessions import Checkpoints, RestoreResult
+from ba_tui.core.results import StateChange
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 
@@ -22,83 +20,22 @@ RewindScope: TypeAlias = Literal["both", "conversation", "files"]
 
 
 @frozen
-class FileChange:
-    """What a rewind does to one file. Lines, None for what is no text; ``by_hand``: changed outside of the turns;
-    ``stays``: another program wrote it during a turn, so a rewind leaves it as it is."""
-
-    path: str
-    kind: Literal["new", "changed", "gone"]
-    added: int | None = 0
-    removed: int | None = 0
-    by_hand: bool = False
-    stays: bool = False
-
-
-@frozen
-class Restored:
-    """``left`` are the files that stay as they are, and why."""
-
-    done: tuple[str, ...] = ()
-    left: tuple[tuple[str, str], ...] = ()
-
-
-class Checkpoints(Protocol):
-    """The files of a conversation as they were. All of it runs git and reads the disk: call it off the loop.
-
-    Raises:
-        StorageError: the store can't be used, is in use, or a checkpoint is gone; no file was touched.
-    """
-
-    def take(self, turn: int) -> str:
-        """Keep the files as they are before turn ``turn`` changes them; the checkpoint's id."""
-        ...
-
-    def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
-        """What differs between two checkpoints; an empty one means the files as they are now."""
-        ...
-
-    def did(self, before: str) -> Sequence[FileChange]:
-        """What the turn changed that began with the checkpoint ``before``; nothing when that is not known."""
-        ...
-
-    def undoing(self, to: str, since: Sequence[tuple[int, str]]) -> Sequence[FileChange]:
-        """What ``restore(to)`` would do now. ``since``: the turns that were, with their checkpoints."""
-        ...
-
-    def diffs(self, before: str, after: str = "") -> Diffs:
-        """As ``changes``, with texts; only of the first ones when there are many."""
-        ...
-
-    def patch(self, before: str, after: str = "", *, stat: bool = False) -> bytes:
-        """The same as a patch or, with ``stat``, as a line a file."""
-        ...
-
-    def begin(self, to: str) -> str:
-        """See that ``to`` can be restored, and keep the files as they are now; that checkpoint's id."""
-        ...
-
-    def restore(self, to: str, undo: str) -> Restored:
-        """Bring the files back. What is no more as in ``undo`` stays as it is."""
-        ...
-
-
-@frozen
 class RewindStop:
-    """A turn that stands, and what came before it: ``number`` in the whole session, ``checkpoint`` empty for none."""
+    """A turn to rewind to: its ``number`` in the whole session, its ``checkpoint``, empty for none."""
 
     number: int
     prompt: Message
     at: float
     before: int
-    """The turn that stood last when this one began, 0 for none."""
+    """The last turn in effect when this one began, 0 for none."""
     index: int
-    """Where it begins among the events."""
+    """Index of its first event."""
     checkpoint: str = ""
 
 
 @frozen
 class Rewind:
-    """The newest rewind: where its event is, which turn stood last before it."""
+    """The newest rewind: the index of its event, and the last turn in effect before it."""
 
     index: int
     event: Rewound
@@ -107,30 +44,30 @@ class Rewind:
 
 @frozen
 class TurnHistory:
-    """``stops`` that stand, oldest first; ``first`` is the first checkpoint of the session, empty for none."""
+    """``stops``: the turns in effect, oldest first; ``first``: the first checkpoint of the session, empty for none."""
 
     stops: tuple[RewindStop, ...] = ()
     newest: Rewind | None = None
     first: str = ""
 
     def find(self, number: int) -> RewindStop:
-        """Raises UsageError when that turn does not stand."""
+        """Return a turn by number. Raises UsageError if it is not in effect."""
         for stop in self.stops:
             if stop.number == number:
                 return stop
         raise UsageError(f"There is no turn {number} to go back to.", "See the turns: /rewind.")
 
     def since(self, number: int) -> list[tuple[int, str]]:
-        """Checkpoints of the turns from ``number`` on."""
+        """Return the checkpoints of the turns from ``number`` on."""
         return [(stop.number, stop.checkpoint) for stop in self.stops if stop.number >= number and stop.checkpoint]
 
     def files_before(self, number: int) -> str:
-        """The checkpoint that holds the files as before turn ``number``; empty when nothing was changed since."""
+        """Return the checkpoint of the files before turn ``number``; empty if nothing changed since."""
         return next((id for _, id in self.since(number)), "")
 
 
 def turn_history(events: Sequence[Event]) -> TurnHistory:
-    """Where a session stands."""
+    """Return the turns in effect, and the newest rewind."""
     every: dict[int, RewindStop] = {}
     early: dict[int, str] = {}
     last, newest, first = 0, None, ""
@@ -141,12 +78,12 @@ def turn_history(events: Sequence[Event]) -> TurnHistory:
                 every[number] = RewindStop(number, prompt, at, last, index, early.get(number, ""))
                 last = number
             case Checkpointed(id=id, turn=0):
-                # A rewind begins; when nothing follows, it was cut off.
+                # A rewind begins; without a Rewound event it was interrupted.
                 newest = Rewind(index, Rewound(undo=id, at=event.at), last)
             case Checkpointed(id=id, turn=turn):
                 first = first or id
                 if (stop := every.get(turn)) is None:
-                    # What makes a prompt out of a command may change files before its turn begins.
+                    # Expanding a command into a prompt may change files before its turn begins.
                     early.setdefault(turn, id)
                 elif stop.checkpoint in ("", early.pop(turn, "")):
                     every[turn] = replace(stop, checkpoint=id)
@@ -163,80 +100,71 @@ def turn_history(events: Sequence[Event]) -> TurnHistory:
 
 
 def prefix(events: Sequence[Event], index: int, cwd: str) -> tuple[tuple[Message, ...], StateChange]:
-    """Messages and state as they were before the event at ``index``."""
+    """Return messages and state before the event at ``index``."""
     was = Transcript(events=events[:index])
     return tuple(was.messages), StateChange(was.todos, was.cwd or cwd, was.skills)
 
 
 @frozen
-class RewindRequest:
-    """``turn``: stand again as before it; None takes the newest rewind back."""
-
-    turn: int | None
-    scope: RewindScope = "both"
-    cwd: str = ""
-
-
-@frozen
 class RewindResult:
-    """What was done: the ``event`` for the journal, the ``prompt`` that was taken back, and what became of files."""
+    """A finished rewind: the ``event`` for the journal, the ``prompt`` taken back, and the outcome for files."""
 
     event: Rewound
     prompt: Message | None = None
-    restored: Restored = field(default_factory=Restored)
+    restored: RestoreResult = field(default_factory=RestoreResult)
 
 
 @frozen
-class Plan:
-    """What is to be done: the checkpoint ``to`` restore, empty for none; the ``event`` that says it; the ``prompt``
-    that is taken back."""
+class RewindPlan:
+    """A rewind to run: the checkpoint ``to`` restore, empty for none; the ``event`` for the journal; the ``prompt`` to
+    take back."""
 
     to: str
     event: Rewound
     prompt: Message | None = None
 
 
-def planned(events: Sequence[Event], wanted: RewindRequest) -> Plan:
-    """Where the conversation stands after the rewind, and which files with it. Raises UsageError when it can't be."""
+def plan_rewind(events: Sequence[Event], turn: int | None, scope: RewindScope, cwd: str) -> RewindPlan:
+    """Return the plan to go back to before ``turn``; None undoes the newest rewind. Raises UsageError."""
     known = turn_history(events)
-    if wanted.turn is None:
-        return _undone(events, known, wanted)
-    stop = known.find(wanted.turn)
-    to = known.files_before(stop.number) if wanted.scope != "conversation" else ""
-    if wanted.scope == "files":
+    if turn is None:
+        return _undone(events, known, scope, cwd)
+    stop = known.find(turn)
+    to = known.files_before(stop.number) if scope != "conversation" else ""
+    if scope == "files":
         if not to:
             raise UsageError(_UNCHANGED, "Rewind the conversation, or choose an earlier turn.")
-        return Plan(to, Rewound(files=to))
-    messages, state = prefix(events, stop.index, wanted.cwd)
-    return Plan(to, Rewound(messages, state, stop.before, to), stop.prompt)
+        return RewindPlan(to, Rewound(files=to))
+    messages, state = prefix(events, stop.index, cwd)
+    return RewindPlan(to, Rewound(messages, state, stop.before, to), stop.prompt)
 
 
-def _undone(events: Sequence[Event], known: TurnHistory, wanted: RewindRequest) -> Plan:
+def _undone(events: Sequence[Event], known: TurnHistory, scope: RewindScope, cwd: str) -> RewindPlan:
     if known.newest is None:
         raise UsageError("Nothing was rewound in this session.")
     was = known.newest
-    to = was.event.undo if wanted.scope != "conversation" else ""
-    if was.event.turns is None or wanted.scope == "files":
+    to = was.event.undo if scope != "conversation" else ""
+    if was.event.turns is None or scope == "files":
         if not to:
-            raise UsageError(_UNCHANGED, "Take the conversation back, if it was rewound.")
-        return Plan(to, Rewound(files=to))
-    messages, state = prefix(events, was.index, wanted.cwd)
-    return Plan(to, Rewound(messages, state, was.last, to))
+            raise UsageError(_UNCHANGED, "Undo the rewind of the conversation, if there was one.")
+        return RewindPlan(to, Rewound(files=to))
+    messages, state = prefix(events, was.index, cwd)
+    return RewindPlan(to, Rewound(messages, state, was.last, to))
 
 
 class Past:
-    """The history of one conversation: ``read`` its events, ``keep`` the events of a rewind. ``check`` raises BaError
-    while nothing may be rewound."""
+    """The history of one conversation. ``read`` returns its events, ``keep`` journals the events of a rewind. ``check``
+    raises BaError while rewinding is not allowed."""
 
     def __init__(
         self,
         read: Callable[[], Sequence[Event]],
         keep: Callable[[Event], None],
         check: Callable[[], None],
-        files: Checkpoints | None = None,
+        files: Callable[[], Checkpoints] | None = None,
         cwd: str = "",
     ) -> None:
-        self.files = files
+        self._files = files
         self._read = read
         self._keep = keep
         self._check = check
@@ -244,32 +172,38 @@ class Past:
         self._running: asyncio.Task[RewindResult] | None = None
 
     @property
+    def files(self) -> Checkpoints | None:
+        """The saved files; None if the conversation has none."""
+        return self._files() if self._files else None
+
+    @property
     def rewinding(self) -> bool:
         return self._running is not None and not self._running.done()
 
     async def history(self) -> TurnHistory:
-        """The turns that stand, and what can be taken back."""
+        """Return the turns in effect, and the newest rewind."""
         return await asyncio.to_thread(lambda: turn_history(self._read()))
 
     async def rewind(self, turn: int | None, scope: RewindScope = "both") -> RewindResult:
-        """Stand again as before turn ``turn``; None takes the newest rewind back. Goes on when the caller is cancelled.
+        """Return to the state before turn ``turn``; None undoes the newest rewind. Continues if the caller is
+        cancelled.
 
         Raises:
             UsageError: a turn or a rewind is running, or there is nothing to go back to. SessionLocked.
-            StorageError: the files can't be restored; nothing was changed.
+            StorageError: the files cannot be restored; nothing was changed.
         """
         self._check()
-        self._running = asyncio.create_task(self._rewind(RewindRequest(turn, scope, self._cwd)))
+        self._running = asyncio.create_task(self._rewind(turn, scope))
         return await asyncio.shield(self._running)
 
-    async def _rewind(self, wanted: RewindRequest) -> RewindResult:
-        plan = await asyncio.to_thread(lambda: planned(self._read(), wanted))
+    async def _rewind(self, turn: int | None, scope: RewindScope) -> RewindResult:
+        plan = await asyncio.to_thread(lambda: plan_rewind(self._read(), turn, scope, self._cwd))
         outcome = RewindResult(plan.event, plan.prompt)
         if plan.to:
             if self.files is None:
                 raise StorageError("This session has no checkpoints.", "Rewind the conversation alone.")
             undo = await asyncio.to_thread(self.files.begin, plan.to)
-            # From here on it can be taken back, also when it is cut off.
+            # From here on it can be undone, even if it is interrupted.
             self._keep(Checkpointed(undo, 0))
             restored = await asyncio.to_thread(self.files.restore, plan.to, undo)
             outcome = RewindResult(replace(plan.event, undo=undo), plan.prompt, restored)
@@ -277,6 +211,6 @@ class Past:
         return outcome
 
     async def wait(self) -> None:
-        """Until a rewind that runs is done."""
+        """Wait for the end of a running rewind."""
         if self._running:
             await asyncio.wait([self._running])

@@ -1,4 +1,4 @@
-"""What faces are given: a Library to find conversations in, and what surrounds them."""
+"""The services that assembly gives to faces: the library of sessions, setup, trust, settings."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from typing import Protocol
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import SessionLocked, SessionNotFound
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.rooms import CheckResult
-from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
-from ba_tui.core.ports.settings import SettingsForm
-from ba_tui.core.ports.setup import Catalogue, Setup
-from ba_tui.core.ports.trust import Trusting
+from ba_tui.core.ports.contributions import CheckResult
+from ba_tui.core.ports.permissions import FolderTrust
+from ba_tui.core.ports.sessions import ImportedSession, Outline, SavedRequest, SessionInfo
+from ba_tui.core.ports.settings import ModelCatalogue, SettingsForm, Setup
 from ba_tui.core.start import Start
 from ba_tui.core.values import frozen
 
 
 class Library(Protocol):
-    """Sessions on disk. Every ``id`` may be shortened as long as it stays unambiguous."""
+    """Sessions on disk. Every ``id`` may be shortened to an unambiguous prefix."""
 
     def sessions(self, *, everywhere: bool = False) -> Sequence[SessionInfo]:
-        """Newest first; those of this folder, or of all folders."""
+        """Return sessions of this folder, or of all folders, newest first."""
         ...
 
     def search(self, text: str, *, everywhere: bool = False) -> Sequence[SessionInfo]: ...
 
     def find(self, key: str, *, unattended: bool = True) -> SessionInfo:
-        """By id, part of an id, or words, which may find sessions of ``ba -p`` as well. Raises SessionNotFound."""
+        """Return a session by id, prefix of an id, or words; words may also find sessions of ``ba -p``. Raises
+        SessionNotFound."""
         ...
 
     def create(self) -> Conversation:
-        """Nothing is on disk before the first event."""
+        """Return a new conversation. Its file is created with the first event."""
         ...
 
     def open(self, id: str) -> Conversation:
-        """Raises SessionLocked, SessionNotFound, NewerSchema, StorageError."""
+        """Return a session for writing. Raises SessionLocked, SessionNotFound, NewerSchema, StorageError."""
         ...
 
     def view(self, id: str) -> Conversation:
-        """The session for reading, also while another process writes it. Raises as ``open``, but SessionLocked."""
+        """Return a session for reading, even while another process writes it. Raises as ``open``, except
+        SessionLocked."""
         ...
 
     def fork(self, id: str, upto: int | None = None) -> SessionInfo:
-        """A new session with the first ``upto`` turns of another (all of them by default)."""
+        """Create a session with the first ``upto`` turns of another (default: all)."""
         ...
 
     def rename(self, id: str, title: str) -> None: ...
@@ -52,27 +53,26 @@ class Library(Protocol):
     def delete(self, id: str) -> None: ...
 
     def outline(self, id: str) -> Outline:
-        """Reads all of it: call it off the loop."""
+        """Return the turns and the usage of a session. Reads all of it: call it off the event loop."""
         ...
 
     def requests(self, id: str) -> Sequence[SavedRequest]:
-        """What the session sent to models, oldest first."""
+        """Return the recorded model requests of the session, oldest first."""
         ...
 
     def request(self, id: str, number: int, *, response: bool = False) -> bytes:
-        """One request, or its response, byte for byte. Raises UsageError when there is none, StorageError."""
+        """Return one request, or its response, byte for byte. Raises UsageError if it is missing, StorageError."""
         ...
 
     def export(self, id: str, format: str, *, with_secrets: bool = False, for_model: bool = False) -> Iterator[str]:
-        """``md``, ``html``, ``json``, ``jsonl`` or ``workflow``, in pieces: a session may be of any size. Reading them
-        takes as long as a disk does. ``for_model``: without commands of the person's own. Raises UsageError for another
-        format.
-        """
+        """Yield a session as ``md``, ``html``, ``json``, ``jsonl`` or ``workflow``, in pieces: sessions may be of any
+        size. Reading may block on the disk. ``for_model`` leaves out the user's own commands. Raises UsageError for
+        another format."""
         ...
 
-    def take_in(self, path: Path, *, own_folder: bool = False) -> Imported:
-        """A session with the conversation of a file that another program or another ba wrote. It opens in this folder,
-        or, with ``own_folder``, in the one that the file names. Raises UsageError, StorageError, NewerSchema."""
+    def take_in(self, path: Path, *, own_folder: bool = False) -> ImportedSession:
+        """Create a session from a file of another program or another ba. It opens in this folder, or, with
+        ``own_folder``, in the one named in the file. Raises UsageError, StorageError, NewerSchema."""
         ...
 
 
@@ -81,35 +81,35 @@ Upkeep = Callable[[], Coroutine[None, None, None]]
 
 @frozen
 class Services:
-    """All that a face is given. ``notices``: what start-up has to say (unknown settings, files not loaded)."""
+    """Everything that a face gets. ``notices``: messages of the start (unknown settings, files not loaded)."""
 
     library: Library
-    catalogue: Catalogue
+    catalogue: ModelCatalogue
     setup: Setup
     notices: Sequence[Notice] = ()
     output_format: str = "text"
     upkeep: Upkeep | None = None
-    """Work to be done now and then while a face is open; ends when cancelled."""
+    """Periodic maintenance while a face is open; ends when cancelled."""
     tidy: Callable[[], object] | None = None
-    """The same once, for a run that ends. Blocks for seconds at most."""
-    trust: Trusting | None = None
-    """Asked before the first prompt in a folder; None where nobody need be asked."""
+    """One run of the maintenance, at the end of a process. Blocks for seconds at most."""
+    trust: FolderTrust | None = None
+    """Folder trust, asked before the first prompt in a folder; None if no question is needed."""
     notify: str = "bell"
-    """How a person who looks elsewhere is called: ``bell``, ``osc9``, ``osc777`` or ``off``."""
+    """How to call a user who looks elsewhere: ``bell``, ``osc9``, ``osc777`` or ``off``."""
     settings: SettingsForm | None = None
     checks: Callable[[], Iterator[CheckResult]] | None = None
-    """The doctor's findings, each as soon as it is known. Takes seconds: iterate it in a thread."""
+    """Yields the doctor's findings as they become known. Takes seconds: iterate it in a thread."""
     with_folders: Callable[[Sequence[Path]], Services] | None = None
-    """The same made anew, with more folders to work in. Raises BaError."""
+    """Returns new services with additional working folders. Raises BaError."""
     max_turns: int | None = None
-    """Turns of the person that one call of ba answers; None: all of them."""
+    """Maximum number of the user's turns in one run of ba; None for no limit."""
 
 
 Connect = Callable[[], Services]
 
 
 def open_or_view(library: Library, id: str) -> Conversation:
-    """The session, for reading alone when another process writes it. Raises as Library.view."""
+    """Open a session, read-only if another process writes it. Raises as Library.view."""
     try:
         return library.open(id)
     except SessionLocked:
@@ -117,7 +117,7 @@ def open_or_view(library: Library, id: str) -> Conversation:
 
 
 def begin(library: Library, start: Start, *, view: bool = False) -> Conversation:
-    """The conversation that ``start`` names, or a new one. ``view``: one that another process writes can be read.
+    """Return the conversation that ``start`` names, or a new one. ``view`` allows one that another process writes.
 
     Raises:
         SessionNotFound, SessionLocked, NewerSchema, StorageError: as Library.open does.

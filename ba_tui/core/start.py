@@ -1,7 +1,4 @@
-"""How a face begins. Imports little: it is known before the first paint, which waits for little else of the core.
-
-What is done with it is conversation.py's business.
-"""
+"""Start options of a face. Imports little, because the first paint waits for it."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from ba_tui.core.values import frozen
 
 @frozen
 class Start:
-    """With a ``prompt``, with a session (an id, words to find one, ``last``, or ``pick`` one)."""
+    """Start with a ``prompt``, or with a session: an id, words to find one, ``last``, or ``pick`` to choose one."""
 
     prompt: str = ""
     resume: str | None = None
@@ -21,8 +18,8 @@ class Start:
     theme: str = ""
     color: bool = True
     suggestions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What to say next, by the words with which an answer ends a turn."""
+    """Suggested next prompts, by the words with which an answer ends a turn."""
     kept: bool = True
-    """False: the session, and all that is set in it, goes with its folder when ba ends."""
+    """False: the session and its settings are deleted with their folder when ba ends."""
     all: bool = False
-    """Whether sessions count that only ``ba -p`` wrote."""
+    """Whether to include sessions written only by ``ba -p``."""

@@ -1,4 +1,4 @@
-"""What a tool is: a value with a name, a schema and a function. Guards wrap a tool into a tool."""
+"""Tools: values with a name, a schema and a function. Guards wrap a tool into a tool."""
 
 from __future__ import annotations
 
@@ -7,52 +7,49 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias, cast
 
-from ba_tui.core.effects import Effect
+from ba_tui.core.effects import WORKING, Effect, Profile, ProfileStep
 from ba_tui.core.events import ToolProgress
-from ba_tui.core.profiles import WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Display, OutputLevel, ToolResult
 from ba_tui.core.turn import Branch, Meanwhile
 from ba_tui.core.values import frozen
 
 Consult: TypeAlias = Callable[[Question], Awaitable[Reply | None]]
-"""Hears a question of a call before the person does; a reply settles it."""
+"""Receives a question of a call before the user; a reply settles it."""
 
 
-class Progress:
-    """What a call has done so far; shared by all forms that guards give the call on its way to the tool."""
+class CallProgress:
+    """Progress of a call; shared by all copies of the call that guards make."""
 
     TAIL = 8_000
 
     def __init__(self) -> None:
         self.tail = ""
-        """The last characters reported, kept for the case that the call is interrupted."""
+        """The last reported characters, in case the call is interrupted."""
         self.waited = 0.0
-        """Seconds that people took to answer; they count neither as duration nor towards a timeout."""
+        """Seconds of waiting for people; not part of the duration or the timeout."""
         self.given: Mapping[str, Any] | None = None
-        """The arguments as hooks left them; None until hooks have let the call through."""
+        """The arguments after hooks changed them; None until hooks allowed the call."""
         self.committing = False
-        """Whether a cancelled call still makes a change that must not be broken off; a guard waits for its end."""
+        """Whether a cancelled call is finishing a change that must not be interrupted; a guard waits for its end."""
         self.outlasted = False
-        """Whether the call was cancelled while it made a change, and went on to the end of it."""
+        """Whether the call was cancelled during a change and finished it."""
         self.changed = ""
-        """The result's text once a change was completed: a cancel that comes later does not make it undone."""
+        """The result text of a completed change: a later cancel cannot undo it."""
 
 
 @frozen
 class Call:
-    """What a running tool may do beside returning: report progress and ask the person. Never a service.
+    """What a running tool may use besides returning: progress reports and questions. Contains no services.
 
-    A guard that has something to say to the next inner one hands on a changed copy.
-    ``patience``: what the tool's timeout is multiplied with; grows when a call that timed out is tried again.
-    ``concerns``: why a person is to be asked although no rule asks.
-    ``again``: the person was asked about it before and has not answered, so they are asked whatever the mode says now.
-    ``rewritten``: who changed the arguments that the model had given; empty when nobody did.
-    ``profile``: how what the call runs is confined, as whoever allowed it decided.
-    ``steps``: the commands that are to run one after the other; empty where the call runs as it is.
-    ``consults``: hear a question in this order before the person does.
-    ``private``: the person made it for themselves; no model may learn of it.
-    ``approved``: the change that the user was shown and allowed; None where they were shown none.
+    A guard that changes something for the next inner guard passes on a changed copy.
+
+    ``patience``: factor for the tool's timeout; grows when a timed-out call is retried. ``concerns``: reasons to ask
+    the user although no rule does. ``again``: the user did not answer the first time, so they are asked whatever the
+    mode is. ``rewritten``: who changed the model's arguments; empty if unchanged. ``profile``: the sandbox profile that
+    was allowed. ``steps``: commands to run in sequence; empty to run the call as it is. ``consults``: receive a
+    question, in this order, before the user. ``private``: a call of the user that no model may learn of. ``approved``:
+    the change that was shown to the user and allowed; None if none was shown.
     """
 
     id: str
@@ -66,7 +63,7 @@ class Call:
     again: bool = False
     private: bool = False
     approved: Display | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: CallProgress = field(default_factory=CallProgress)
 
     @property
     def tail(self) -> str:
@@ -78,11 +75,11 @@ class Call:
 
     def report(self, text: str) -> None:
         """Show ``text`` in the call's pane while it runs."""
-        self.progress.tail = (self.progress.tail + text)[-Progress.TAIL :]
+        self.progress.tail = (self.progress.tail + text)[-CallProgress.TAIL :]
         self.branch.emit(ToolProgress(self.id, text))
 
     async def ask(self, question: Question, meanwhile: Meanwhile | None = None) -> Reply:
-        """Ask hooks, then the person; see ``Branch.ask``."""
+        """Ask hooks, then the user; see ``Branch.ask``."""
         start = time.monotonic()
         try:
             for consult in self.consults:
@@ -98,63 +95,65 @@ Run = Callable[[Mapping[str, Any], Call], Awaitable[ToolResult]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[Display | None]]
 Concern = Callable[[Mapping[str, Any]], Awaitable[str]]
 Shorten = Callable[[str, OutputLevel, int], str]
-"""Makes a long text fit a level, which has room for so many characters."""
+"""Shortens a text to a level with room for so many characters."""
 
 
 @frozen
 class ToolFacts:
-    """``target``: the argument that names what a call is about (shown in its row, matched by rules).
-    ``paths``: the arguments that hold file paths, which the path policy judges.
-    ``needs``: modules and programs without which the tool can't run."""
+    """Facts about a tool. ``target``: the argument that names the subject of a call (shown in its row, matched by
+    rules). ``paths``: the arguments with file paths, which the path policy judges. ``needs``: required modules and
+    programs."""
 
     category: str = "other"
     target: str = ""
     paths: tuple[str, ...] = ()
     repeatable: bool = False
-    """True for tools that are meant to be called again with the same arguments (polling, the clock): such a call is a
-    repetition only when its result is the same, too."""
+    """True for tools that are called repeatedly with the same arguments (polling, the clock): such a call is a
+    repetition only if its result is the same too."""
     tags: tuple[str, ...] = ()
     version: str = "1"
     level: OutputLevel = "standard"
     bulky: bool = False
-    """True when results can be long: the model may then choose an ``output_level`` for a call."""
+    """True if results can be long: the model may then choose an ``output_level`` for a call."""
     subagents: bool = True
     cacheable: bool = False
-    """True only when all that a result depends on is in the arguments and in the files of ``paths``."""
+    """True only if a result depends only on the arguments and the files of ``paths``."""
     needs: tuple[str, ...] = ()
     paths_of: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
-    """Finds paths that lie deeper in the arguments, such as within a patch. Takes anything and never raises."""
+    """Finds paths deeper in the arguments, such as in a patch. Accepts any arguments and never raises."""
     target_of: Callable[[Mapping[str, Any]], str] | None = None
-    """Says what a call is about where no single argument does. Takes anything and never raises."""
+    """Returns the subject of a call if no single argument names it. Accepts any arguments and never raises."""
     confined: bool = False
-    """True for a tool that names no command, but runs its programs in the sandbox wherever there is one."""
+    """True for a tool without a command that runs its programs in the sandbox wherever there is one."""
     writes: str = ""
-    """The argument that names a file to write, for a tool that only reads without it."""
+    """The argument with the path to write, for a tool that is read-only without it."""
     reads: bool = False
-    """True for a tool whose code only reads where the profile *reading* holds it. Elsewhere it counts as running code,
-    although its effect may be READ."""
+    """True for a tool whose code is read-only in the profile *reading*. Otherwise it counts as running code, although
+    its effect may be READ."""
     sql: str = ""
-    """The argument that holds SQL, which permissions look into: what it does counts, not what the tool usually does."""
+    """The argument with SQL, which permissions analyse: the effect is that of the statement, not of the tool."""
     asks: str = ""
-    """Why a person is asked in every mode: only an allow rule that names the tool lets it run unasked."""
+    """Why the user is asked in every mode, unless an allow rule names the tool."""
     examples: tuple[Mapping[str, Any], ...] = ()
-    """Arguments of typical calls, shown to models that need examples: those that write their calls."""
+    """Arguments of typical calls, for models that write calls as text."""
     dialect_of: Callable[[Mapping[str, Any]], str] | None = None
-    """Says in which dialect that SQL is; DuckDB's without it. Takes anything and never raises."""
+    """Returns the SQL dialect of a call; DuckDB by default. Accepts any arguments and never raises."""
     copied: bool = False
-    """True for a tool that changes files in a copy of the project only, about which the mode does not ask."""
+    """True for a tool that changes files only in a copy of the project, about which the mode does not ask."""
     below: Callable[[Mapping[str, Any]], Effect] | None = None
-    """Says what the agents that a call starts can do at worst. Their own calls are judged one by one: it only decides
-    what runs side by side. Takes anything and never raises."""
+    """Returns the worst effect of the agents that a call starts. Only decides about parallel runs, because their own
+    calls are judged one by one. Accepts any arguments and never raises."""
 
 
 @frozen
 class Tool:
-    """``timeout`` in seconds, None for tools that wait for people or keep time themselves.
-    ``idempotent``: may be tried again after a failure; None means that reading tools may.
-    ``shorten``: its own way to shorten what is too long; None shortens by the kind of the result.
-    ``so_far``: makes the reports of an interrupted call fit for the model.
-    ``concern``: why a person is to be asked about these arguments although no rule asks; empty for most."""
+    """A tool. ``timeout`` in seconds, None for tools that wait for people or limit time themselves.
+
+    ``idempotent``: may be retried after a failure; None allows it for read-only tools. ``shorten``: a custom function
+    to shorten long results; None shortens by the kind of the result. ``so_far``: prepares the reports of an interrupted
+    call for the model. ``concern``: returns why to ask the user about these arguments although no rule does; empty for
+    most.
+    """
 
     name: str
     description: str
@@ -170,7 +169,7 @@ class Tool:
     concern: Concern | None = None
 
     def target(self, args: Mapping[str, Any]) -> str:
-        """What a call with ``args`` is about, as one line."""
+        """Return the subject of a call in one line."""
         if self.facts.target_of:
             value = self.facts.target_of(args)
         else:
@@ -178,17 +177,17 @@ class Tool:
         return " ".join(str(value).split())
 
     def effect_of(self, args: Mapping[str, Any]) -> Effect:
-        """The worst that a call with ``args`` can do."""
+        """Return the worst effect of a call."""
         saves = self.facts.writes and args.get(self.facts.writes) and self.effect is Effect.READ
         return Effect.WRITE if saves else self.effect
 
     def reach(self, args: Mapping[str, Any]) -> Effect:
-        """The worst that a call with ``args`` and the agents which it starts can do."""
+        """Return the worst effect of a call including the agents that it starts."""
         own = self.effect_of(args)
         return self.facts.below(args) if self.facts.below and own is Effect.READ else own
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
-        """Every path that a call with ``args`` names, as written there."""
+        """Return all paths in the arguments of a call, as written."""
         named = [text for name in self.facts.paths for text in _texts(args.get(name))]
         if self.facts.writes:
             named = [*named, *_texts(args.get(self.facts.writes) or ())]
@@ -207,13 +206,13 @@ Guard = Callable[[Tool], Tool]
 
 
 class Toolset(Protocol):
-    """Tools that may grow more while a turn runs. Read before each request; the same object while nothing changed,
-    and what was listed once stays listed, in its place (prompt cache)."""
+    """The tools of an agent, which may grow during a turn. Read before each request: the same object while nothing
+    changes, and listed tools keep their place (prompt cache)."""
 
     def visible(self) -> Sequence[Tool]:
-        """What the model is told of."""
+        """Return the tools listed for the model."""
         ...
 
     def find(self, name: str) -> Tool | None:
-        """A tool that may be called now; also one that is not listed yet."""
+        """Return a tool that may be called now, listed or not."""
         ...

@@ -1,6 +1,7 @@
-"""The fold from events to the messages a model is sent. It cannot hold a call without an output.
+"""Folds over events: the messages for a model, and the turn that has not ended.
 
-Pure: reading never changes it, and a refolded journal equals the live one.
+A transcript never contains a call without an output. Pure: reading never changes it, and a replayed journal gives the
+same transcript as the live events.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ba_tui.core.contents import broken_command, without_media
 from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
     MAIN,
     PERSON,
+    Answered,
+    Asked,
+    Checkpointed,
     Compressed,
     Event,
+    Judged,
     MediaLeftOut,
     MemoryChanged,
     MessageDone,
@@ -29,23 +33,23 @@ from ba_tui.core.events import (
     ToolFinished,
     ToolStarted,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
     WorkingChanged,
 )
-from ba_tui.core.events.planned import PlanFold
-from ba_tui.core.messages import Message, ToolOutput, ToolUse, reminder
-from ba_tui.core.results import SeenFile, StateChange, ToolResult
-from ba_tui.core.work import ActiveSkill, Todo
-
-# A fold over the user's own commands: which outputs the model has not read yet. Private commands never become
-# messages.
+from ba_tui.core.messages import Message, ToolOutput, ToolUse, broken_command, reminder, without_media
+from ba_tui.core.plan_folds import PlanFold
+from ba_tui.core.questions import Question
+from ba_tui.core.results import ActiveSkill, SeenFile, StateChange, Todo, ToolResult
+from ba_tui.core.values import frozen
 
 _RAN = (None, "timeout", "interrupted", "execution_error")
-"""Kinds of failures of a command that did run."""
+"""Failure kinds of commands that did run."""
 
 
 class SharedOutput:
-    """``waiting``: messages that join the conversation before its next request, oldest first."""
+    """Output of the user's own commands that the model has not read. Private commands never become messages.
+    ``waiting``: messages for the next request, oldest first."""
 
     def __init__(self) -> None:
         self.waiting: tuple[Message, ...] = ()
@@ -53,10 +57,10 @@ class SharedOutput:
         self._turn = 0
         self._open = False
         self._between: dict[int, tuple[Message, ...]] = {}
-        """Outputs of commands that ended after the turn of that number, and before the next one."""
+        """Outputs of commands that ended after the turn of that number and before the next one."""
 
     def finish(self, event: ToolStarted | ToolFinished) -> None:
-        """Take in an event of the person's own commands."""
+        """Apply an event of the user's own commands."""
         if isinstance(event, ToolStarted):
             self._calls[event.call.id] = event.call
             return
@@ -68,43 +72,43 @@ class SharedOutput:
                 self._between[self._turn] = (*self._between.get(self._turn, ()), message)
 
     def begin(self, turn: int) -> None:
-        """A turn begins, the one of that number in the session."""
+        """Start turn number ``turn`` of the session."""
         self._turn, self._open = turn, True
 
     def end(self) -> None:
-        """The turn has ended."""
+        """End the turn."""
         self._open = False
 
     def said(self, message: Message) -> None:
-        """``message`` has joined the conversation."""
+        """Remove ``message``, which joined the conversation, from the waiting ones."""
         if self.waiting:
             self.waiting = tuple(each for each in self.waiting if each.id != message.id)
 
     def rewind(self, turn: int) -> None:
-        """``turn`` is the last one again. What was shared behind it is shared with the turn that comes next."""
+        """Make ``turn`` the last one again. Output shared after it goes with the next turn."""
         self._turn, self._open = turn, False
         self.waiting = self._between.get(turn, ())
 
 
 def _shared(call: ToolUse, result: ToolResult, at: float) -> Message | None:
-    """The message that shares a result, its command first; None for a private command, or one that never ran."""
+    """Return the message that shares a result with its command; None for a private command, or one that never ran."""
     if call.input.get("private") or (result.error.kind if result.error else None) not in _RAN:
         return None
     ran = "a query on the data of this session" if "sql" in call.input else "a command in a shell of their own"
-    head = f"The person ran {ran} and shares what came of it. It needs no answer by itself."
+    head = f"The user ran {ran} and shares what came of it. It needs no answer on its own."
     said = reminder(f"{head}\n{result.text}")
     return Message("user", said.blocks, origin=said.origin, hidden=True, id=call.id, at=datetime.fromtimestamp(at, UTC))
 
 
-INTERRUPTED = "Interrupted before it finished: no result. Ask the person before going on."
+INTERRUPTED = "Interrupted before it finished: no result. Ask the user before going on."
 UNFINISHED = ErrorInfo("interrupted", INTERRUPTED)
 
 ACTIVATE = "activate_skill"
-"""The tool that starts a skill."""
+"""Name of the tool that starts a skill."""
 
 
 class Transcript:
-    """Messages of one agent, in order. Neighbours of the same role are merged, so roles always alternate."""
+    """Messages of one agent, in order. Adjacent messages of one role are merged, so roles alternate."""
 
     def __init__(self, agent: str = "main", events: Iterable[Event] = ()) -> None:
         self.agent = agent
@@ -113,35 +117,35 @@ class Transcript:
         self.cwd: str | None = None
         self.mode: Mode | None = None
         self.seen: dict[str, SeenFile] = {}
-        """Files that were read or written, by their absolute paths."""
+        """Files that were read or written, by absolute path."""
         self.rounds: dict[str, int] = {}
-        """The number, from 1, of the round that begins in a message, by the message's id."""
+        """The number, from 1, of the round that begins with a message, by message id."""
         self.private = False
-        """Whether the session neither stores memories nor recalls any."""
+        """Whether the session neither stores nor recalls memories."""
         self.working: dict[str, dict[str, Any]] = {}
-        """What working memory holds, by its scope: the name of a task, or empty for the session."""
+        """Content of working memory by scope: the name of a task, or empty for the session."""
         self.plans = PlanFold()
         self.shared = SharedOutput()
         self._children: dict[str, int] = {}
-        """How many sub-agents of each name this agent has had."""
+        """Number of sub-agents started under each name."""
         self._below = f"{agent}/"
         self._messages: list[Message] = []
         self._turn_start = 0
         self._turns = 0
         self._last = 0
-        """The turn that stands last, counted among all that were begun."""
+        """The last turn in effect, numbered among all turns."""
         self._standing = {0: 0}
-        """How many turns stood once that one had begun."""
+        """Number of turns in effect after each turn began."""
         self._open: tuple[ToolUse, ...] = ()
         self._outputs: dict[str, ToolOutput] = {}
         self._version = 0
         self._read: tuple[int, tuple[Message, ...]] = (0, ())
-        """The messages as last read, and as of which version: they are the same objects until something changes."""
+        """The version and its messages as last read: the same objects until something changes."""
         for event in events:
             self.apply(event)
 
     def become(self, other: Transcript) -> None:
-        """Take over all that ``other`` holds, so that those who know this one see it."""
+        """Take over the state of ``other``, so that references to this transcript see it."""
         vars(self).update(vars(other))
 
     def apply(self, event: Event) -> None:
@@ -181,7 +185,7 @@ class Transcript:
                 self._rewrite(event)
 
     def _rewrite(self, event: Event) -> None:
-        """Take in what changes messages that are there."""
+        """Apply an event that changes earlier messages."""
         match event:
             case Compressed(messages=messages, turn_start=turn_start):
                 self._replace(messages, turn_start)
@@ -196,7 +200,7 @@ class Transcript:
                 pass
 
     def _keep(self, event: ModeChanged | SkillsChanged | MemoryChanged | WorkingChanged) -> None:
-        """Take in what is no message."""
+        """Apply an event that changes state other than messages."""
         match event:
             case ModeChanged(mode=mode):
                 self.mode = mode
@@ -210,43 +214,43 @@ class Transcript:
                     del self.working[scope]
 
     def new_child(self, name: str) -> str:
-        """Return a name for a sub-agent, such as ``explore-2``, that none has had in this session."""
+        """Return a sub-agent name, such as ``explore-2``, that is unused in this session."""
         number = self._children[name] = self._children.get(name, 0) + 1
         return f"{name}-{number}"
 
     def _met(self, child: str) -> None:
-        """Remember the number in the name of a sub-agent, so that the next one gets another."""
+        """Remember the number in a sub-agent's name, so that the next one gets another."""
         name, _, number = child.rpartition("-")
         if number.isdecimal():
             self._children[name] = max(self._children.get(name, 0), int(number))
 
     @property
     def messages(self) -> Sequence[Message]:
-        """All messages so far; unfinished calls read as interrupted."""
+        """Return all messages so far; unfinished calls read as interrupted."""
         version, (known, messages) = self._version, self._read
         if known != version:
             messages = (*self._messages, self._answers()) if self._open else tuple(self._messages)
-            # As of the version before: another thread may read while a message comes.
+            # Store the version read at the start: another thread may read while a message arrives.
             self._read = (version, messages)
         return messages
 
     @property
     def turns(self) -> int:
-        """How many turns were begun, those included that were taken back."""
+        """Return the number of turns, including rewound ones."""
         return self._turns
 
     @property
     def standing(self) -> int:
-        """How many turns stand: those that were taken back are not among them."""
+        """Return the number of turns in effect, excluding rewound ones."""
         return self._standing.get(self._last, 0)
 
     @property
     def broken_command(self) -> str:
-        """The last command of the current turn and how it ended, where it failed; else nothing."""
+        """Return the last command of the current turn and its failure; empty if it succeeded."""
         return broken_command([*self._messages[self._turn_start :], *((self._answers(),) if self._open else ())])
 
     def calls_since_prompt(self) -> list[ToolUse]:
-        """Every call of the current turn, oldest first."""
+        """Return all calls of the current turn, oldest first."""
         return [call for message in self._messages[self._turn_start :] for call in message.calls]
 
     def _replace(self, messages: Sequence[Message], turn_start: int) -> None:
@@ -256,7 +260,7 @@ class Transcript:
         self._version += 1
 
     def _leave_out(self, event: MediaLeftOut) -> None:
-        """Replace pictures and documents by notes, also in results of calls that are not all answered yet."""
+        """Replace pictures and documents by notes, including those in results of the current calls."""
         self._messages = [without_media(message, event.keys, event.why) for message in self._messages]
         for id, output in self._outputs.items():
             changed = without_media(Message("user", (output,)), event.keys, event.why).blocks[0]
@@ -288,7 +292,7 @@ class Transcript:
             self._outputs.get(call.id) or ToolOutput(call.id, INTERRUPTED, is_error=True, error=UNFINISHED)
             for call in self._open
         )
-        # One id per answer, so that a provider's encoding of it can be kept while it stays the same.
+        # A stable id lets providers reuse their encoding of the message.
         return Message("user", blocks, origin="tool", id=f"{self._messages[-1].id}-out", at=self._messages[-1].at)
 
     def _change(self, change: StateChange) -> None:
@@ -299,3 +303,91 @@ class Transcript:
         if change.skills is not None:
             self.skills = change.skills
         self.seen.update((file.path, file) for file in change.seen)
+
+
+ASKING = ("choice", "plan")
+"""Kinds of questions that tools ask without another effect: allowing the call does not answer them."""
+
+
+@frozen
+class WaitingCalls:
+    """Calls to ``ask`` about again, each with its open question, and ``later`` calls that were not started. A call with
+    an open question has not run, so a later run of ba can ask again; an allowed call may have run in part.
+    ``checkpointed``: the files were saved before the turn changed any."""
+
+    ask: tuple[tuple[ToolUse, Question], ...]
+    later: tuple[ToolUse, ...]
+    checkpointed: bool
+
+    @property
+    def open_calls(self) -> frozenset[str]:
+        """Return the ids of all these calls."""
+        return frozenset([*(call.id for call, _ in self.ask), *(call.id for call in self.later)])
+
+
+class OpenTurn:
+    """The turn that has not ended. Apply every event of a session, replayed or live."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        """Whether there is a turn without an end."""
+        self._checkpointed = False
+        self._calls: tuple[ToolUse, ...] = ()
+        self._begin_calls()
+
+    def _begin_calls(self, calls: tuple[ToolUse, ...] = ()) -> None:
+        self._calls = calls
+        self._started: set[str] = set()
+        self._allowed: set[str] = set()
+        self._asked: dict[str, Question] = {}
+
+    def apply(self, event: Event) -> None:
+        if event.agent != MAIN:
+            return
+        match event:
+            case TurnStarted():
+                self.begun, self._checkpointed = True, False
+                self._begin_calls()
+            case TurnEnded() | Rewound(turns=int()):
+                self.begun = False
+                self._begin_calls()
+            case MessageDone(message=message):
+                self._begin_calls(message.calls)
+            case Compressed():
+                self._begin_calls()
+            case TurnResumed():
+                # Open questions are asked again, with a new id.
+                self._asked.clear()
+            case Checkpointed(turn=turn) if turn:
+                self._checkpointed = True
+            case _:
+                self._call(event)
+
+    def _call(self, event: Event) -> None:
+        match event:
+            case ToolStarted(call=call):
+                self._started.add(call.id)
+            case Judged(call_id=call_id, verdict="allow"):
+                self._allowed.add(call_id)
+            case Asked(ask_id=ask_id, question=question) if question.call_id:
+                self._asked[ask_id] = question
+            case Answered(ask_id=ask_id):
+                if question := self._asked.pop(ask_id, None):
+                    self._allowed.add(question.call_id)
+            case ToolFinished(call_id=call_id):
+                self._calls = tuple([call for call in self._calls if call.id != call_id])
+            case _:
+                pass
+
+    def waiting(self) -> WaitingCalls | None:
+        """Return the calls that can be asked about again; None if there are none."""
+        if not self.begun or not self._asked:
+            return None
+        questions = {
+            question.call_id: question
+            for question in self._asked.values()
+            if question.kind in ASKING or question.call_id not in self._allowed
+        }
+        ask = tuple([(call, questions[call.id]) for call in self._calls if call.id in questions])
+        later = tuple([call for call in self._calls if call.id not in self._started])
+        return WaitingCalls(ask, later, self._checkpointed) if ask else None

@@ -1,8 +1,8 @@
-"""``frozen``: how values are made. What a value means is said where it stands.
+"""``frozen``, the decorator for immutable values, and values that are made when they are needed.
 
-``dataclass(frozen=True, slots=True)`` compiles six methods for each class, half a millisecond each time, and there are
-hundreds of classes before the first line is on the screen. Here five of the six are shared, and the one that must be
-compiled is when the first value is made.
+``dataclass(frozen=True, slots=True)`` compiles six methods for each class, half a millisecond each, and the first paint
+needs hundreds of classes. Here the classes share five of the methods, and ``__init__`` is compiled with the first
+value.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from pkgutil import resolve_name
+from threading import RLock
+from typing import Any, Generic, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """A dataclass with slots whose values never change, are compared by what they hold and hashed by it.
-
-    To the standard library it is a dataclass like any other: ``fields``, ``replace``, ``asdict``, ``match``, ``copy``.
-    """
-    # Without a text of its own, dataclass would work out a signature for it.
+    """Make a class a dataclass with slots whose instances are immutable, compared and hashed by their fields. The
+    standard library sees an ordinary dataclass: ``fields``, ``replace``, ``asdict``, ``match`` and ``copy`` work."""
+    # Without a docstring, dataclass would compute a signature for it.
     cls.__doc__ = cls.__doc__ or cls.__name__
     value: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     held = fields(value)
@@ -65,14 +65,14 @@ def __setstate__(self: Any, state: Sequence[Any]) -> None:
 
 
 def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What a value holds in the fields ``names``."""
+    """Return a function that reads the fields ``names`` of a value."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _compiled(value: type[Any], held: Sequence[Field[Any]]) -> Any:
-    """``__init__`` as dataclass would write it."""
+    """Return ``__init__`` as ``dataclass`` would write it."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
     positional, named, body = ["self"], list[str](), list[str]()
     for each in held:
@@ -96,3 +96,28 @@ def _compiled(value: type[Any], held: Sequence[Field[Any]]) -> Any:
     head = ", ".join((*positional, *(["*", *named] if named else [])))
     exec("\n".join((f"def __init__({head}):", *(body or ["    pass"]))), known)  # noqa: S102 - names and nothing else
     return known["__init__"]
+
+
+def late(name: str) -> Callable[..., Any]:
+    """Return the function or class ``module:name``, imported when it is called."""
+
+    def function(*args: Any, **named: Any) -> Any:
+        return resolve_name(name)(*args, **named)
+
+    return function
+
+
+class Once(Generic[T]):
+    """Calls ``make`` at the first call and returns its value then and later. Thread-safe."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = RLock()
+        self.made: T | None = None
+        """The value, if it was needed already."""
+
+    def __call__(self) -> T:
+        with self._lock:
+            if self.made is None:
+                self.made = self._make()
+            return self.made

@@ -1,6 +1,6 @@
-"""Print mode: one prompt, one answer, as text, one JSON object or JSON lines. Nobody is asked: what asks is denied.
+"""Print mode: one prompt, one answer, as text, one JSON object or JSON lines. Calls that need approval are denied.
 
-stdout carries data only; narration goes to stderr. Its JSON carries ``schema_version`` SCHEMA.
+stdout carries data only; messages go to stderr. Its JSON carries ``schema_version`` SCHEMA.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ba_tui.core.events import (
     FiguresChecked,
     MemoriesUsed,
     MemoryChanged,
+    MemoryLine,
     MemoryProposed,
     MessageDone,
     Notice,
@@ -37,12 +38,11 @@ from ba_tui.core.events import (
     TurnEnded,
 )
 from ba_tui.core.messages import Message, Thinking
+from ba_tui.core.ports.permissions import split_rules
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
 from ba_tui.core.text.figures import FigureReport
-from ba_tui.core.text.memories import MemoryLine
-from ba_tui.core.text.rule_words import split_rules
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.turn import Turn
@@ -50,10 +50,10 @@ from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, fi
 from ba_tui.processes.signals import interrupts
 
 if TYPE_CHECKING:
-    from ba_tui.plotting.plans.progress import PlanLines
+    from ba_tui.plotting.plans.exports import PlanReporter
 
 QUOTED = 80
-"""Characters of a memory that a line repeats."""
+"""Most characters of a memory in a line."""
 NOBODY = "Nobody is here to approve this. It was denied; go on without it and say so."
 NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself and name the assumption."
 
@@ -67,8 +67,8 @@ class Printer:
         self._err = err
         self._started = time.monotonic()
         self._held: list[str] | None = []
-        """What start-up had to say: ``init`` comes first."""
-        self._plans: PlanLines | None = None
+        """Notices from before ``init``, which must be the first line."""
+        self._plans: PlanReporter | None = None
         self.lost: OSError | None = None
         """Why ``out`` can't be written any more."""
 
@@ -89,7 +89,7 @@ class Printer:
             if outcome.result:
                 self._write(paintable(outcome.result).rstrip("\n") + "\n")
             elif outcome.ending == "done" and not outcome.error:
-                self.say("The model gave no words.")
+                self.say("The model returned no text.")
             if outcome.error:
                 self.say(outcome.error.with_hint)
             elif outcome.timed_out:
@@ -104,7 +104,7 @@ class Printer:
             self._line("result", **outcome.report(self._started))
 
     def failed(self, error: BaError) -> None:
-        """Before there was a session to talk to."""
+        """Report an error that prevented the session."""
         if self._format != "text":
             self.finish(RunResult(error=error.info()))
         self.say(error.with_hint)
@@ -143,9 +143,9 @@ class Printer:
                 pass
 
     def _planned(self, event: Event) -> None:
-        from ba_tui.plotting.plans.progress import PlanLines  # noqa: PLC0415 - few runs have a plan
+        from ba_tui.plotting.plans.exports import PlanReporter  # noqa: PLC0415 - few runs have a plan
 
-        self._plans = self._plans or PlanLines()
+        self._plans = self._plans or PlanReporter()
         if line := self._plans.said(event):
             self.say(line)
 
@@ -174,7 +174,7 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The stream-json lines of one event."""
+    """Yield the stream-json lines of one event."""
     match event:
         case MessageDone(message=message):
             yield from _message_lines(message)
@@ -201,7 +201,7 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Those of an event of memory, of agents and of plans."""
+    """Yield the stream-json lines of an event about memory, agents or plans."""
     match event:
         case MemoriesUsed(memories=memories):
             yield "memories_used", {"memories": [asdict(memory) for memory in memories]}
@@ -221,7 +221,7 @@ def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
             yield "agent_ended", {"reason": reason, "error": asdict(error) if error else None}
         case PlanChanged() | SubTaskChanged():
-            from ba_tui.plotting.plans.progress import plan_fields  # noqa: PLC0415 - few runs have a plan
+            from ba_tui.plotting.plans.exports import plan_fields  # noqa: PLC0415 - few runs have a plan
 
             yield from plan_fields(event)
         case _:
@@ -229,7 +229,7 @@ def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _asker(agent: str) -> str:
-    """The name of a sub-agent before what it does; empty for the main one."""
+    """Return the prefix that names a sub-agent; empty for the main agent."""
     return f"{agent.removeprefix(f'{MAIN}/')}: " if agent.startswith(f"{MAIN}/") else ""
 
 
@@ -250,7 +250,7 @@ def _message_lines(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What was denied, why, and what would let it through the next time."""
+    """Yield lines about denied calls: the reason, and the flags that would allow the call."""
     if not denied:
         return
     yield f"{len(denied)} call{' was' if len(denied) == 1 else 's were'} denied:"
@@ -262,11 +262,11 @@ def refusals(denied: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         rules = split_rules(each["rule"]) if each["rule"] else ()
         flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules if rule.isprintable())
         how = f" To allow it: {flags}" if flags else ""
-        yield f"  {call}: nobody was here to approve it. {each['asked'].rstrip('.')}.{how}"
+        yield f"  {call}: no user was present to approve it. {each['asked'].rstrip('.')}.{how}"
 
 
 def denial(question: Question) -> Reply:
-    """What print mode answers: no to every approval and limit; a choice is the model's own to make."""
+    """Return the reply of print mode: approvals and limits are denied; the model decides choices itself."""
     words = {"permission": NOBODY, "choice": NOBODY_ANSWERS}
     return Reply("deny", words.get(question.kind, ""), by="nobody")
 
@@ -313,8 +313,10 @@ async def print_turn(
     outcome: RunResult,
     answer: Callable[[Question], Reply] = denial,
 ) -> None:
-    """Print ``turn`` until it ends or its output is lost, then close the conversation. ``answer`` stands for the
-    person."""
+    """Print ``turn`` until it ends or its output is lost, then close the conversation. ``answer``
+    replies to questions in place of the user.
+
+    The result is printed before closing, which may have to wait for helper processes."""
 
     def stop_because(why: str) -> None:
         turn.stopped_by = why
@@ -329,9 +331,11 @@ async def print_turn(
                 turn.cancel()
             if isinstance(event, Asked):
                 turn.answer(event.ask_id, answer(event.question))
-    await conversation.close()
+    await conversation.saving.retry()
     outcome.unsaved = conversation.saving.missing
     printer.finish(outcome)
+    await conversation.close()
+    outcome.unsaved = conversation.saving.missing
     if outcome.unsaved:
         printer.say(with_hint(*outcome.unsaved.at_end))
 

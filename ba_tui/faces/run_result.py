@@ -1,4 +1,4 @@
-"""What one run brought, gathered from its events: the answer, its figures, costs, calls, and the exit code."""
+"""Collect the result of a run from its events: answer, figures, costs, calls and exit code."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message
+from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.questions import Question
-from ba_tui.core.text.figures import FigureReport, FigureVerdict
+from ba_tui.core.text.figures import DOUBTFUL, FigureReport, FigureVerdict
 from ba_tui.core.text.wording import count
 
 SCHEMA = 1
 OK, USAGE, INFRASTRUCTURE, LIMIT, DENIED, UNSOURCED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 GOES_ON = {"max_tokens", "pause_turn"}
-"""An answer that stopped so is gone on with in the next message."""
+"""Stop reasons after which the next message continues the answer."""
 EARLY = {
     "refusal": (INFRASTRUCTURE, "The model declined to go on.", "Ask in another way, or use another model."),
     "max_tokens": (
@@ -46,16 +46,16 @@ EARLY = {
         "Start a new session, or use a model with a larger window.",
     ),
 }
-"""Ends of an answer that no error tells: exit code, words and cure."""
+"""Stop reasons without an error event: exit code, message and hint."""
 TOLD = ("name", "ok", "duration_ms", "agent")
-"""What the report says of a call; ``agent`` only of those that a sub-agent made."""
+"""Fields of a call in the report; only calls of sub-agents have ``agent``."""
 NAMED = 5
-"""Figures, and files, that a line names."""
+"""Most figures, or files, in a line."""
 
 
 @dataclass
 class RunResult:
-    """What one run brought, gathered from its events."""
+    """The result of a run, collected from its events."""
 
     session: str = ""
     model: str = ""
@@ -63,7 +63,7 @@ class RunResult:
     ending: str = "error"
     error: ErrorInfo | None = None
     answers: int = 0
-    """Those of the main agent."""
+    """Answers of the main agent."""
     ledger: Ledger = field(default_factory=Ledger)
     tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     agents: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -73,20 +73,20 @@ class RunResult:
     stop: str = ""
     """Why the newest answer ended, unless calls followed."""
     insisted: bool = False
-    """Whether the model was stopped because it made a call again and again that had been denied."""
+    """Whether the model was stopped because it kept repeating a denied call."""
     asked: dict[str, Question] = field(default_factory=dict[str, Question])
-    """The approvals that nobody could give, by call."""
+    """Questions about approval, by call."""
     strict: bool = False
     """Whether unsourced figures fail the run."""
     figures: FigureReport | None = None
-    """Of the newest answer; None when they were not checked, or it has none."""
+    """The figures of the newest answer; None when there are none or they were not checked."""
     memory: dict[str, list[Any]] = field(default_factory=lambda: {"used": [], "stored": [], "forgotten": []})
-    """Memories that went with the prompt, those that were stored, and the ids of those forgotten."""
+    """Memories sent with the prompt, memories stored, and ids of memories forgotten."""
     plans: PlanCourse = field(default_factory=PlanCourse)
     unsaved: SessionNotSaved | None = None
-    """Why the end of the session is lost."""
+    """The error that kept the end of the session from being saved."""
     place: int = 0
-    """Where the newest message begins in ``result``."""
+    """The index in ``result`` at which the newest message starts."""
 
     @property
     def code(self) -> int:
@@ -103,13 +103,13 @@ class RunResult:
         if self.denied:
             return DENIED
         found = self.figures or FigureReport()
-        if self.strict and (self.unchecked or found.unsourced or found.skipped):
+        if self.strict and (self.unchecked or found.doubtful or found.skipped):
             return UNSOURCED
         return saved_code(self.unsaved)
 
     @property
     def unchecked(self) -> bool:
-        """Whether the answer has digits, and nobody looked where they come from."""
+        """Whether the answer has digits whose sources were not checked."""
         return self.figures is None and any(letter.isdigit() for letter in self.result)
 
     def apply(self, event: Event) -> None:
@@ -163,8 +163,8 @@ class RunResult:
         self.stop = "" if message.calls else message.stop or ""
 
     def _denied(self, row: dict[str, Any], reason: str) -> dict[str, Any]:
-        """``asked``: why a person would have been asked, ``rule``: what they could have remembered; both empty for
-        what a rule or the mode denied."""
+        """Return the entry of a denied call. ``asked``: why approval was needed; ``rule``: the rule to allow it; both
+        are empty when a rule or the mode denied the call."""
         question = self.asked.get(row["id"]) or Question("permission", "")
         return {
             "tool": row["name"],
@@ -179,7 +179,7 @@ class RunResult:
         return self.stop if self.ending == "done" and self.stop in EARLY else self.ending
 
     def report(self, started: float) -> dict[str, Any]:
-        """The JSON object of ``--output-format json`` and the last line of stream-json."""
+        """Return the object of ``--output-format json`` and of the last line of stream-json."""
         report: dict[str, Any] = {
             "schema_version": SCHEMA,
             "result": self.result,
@@ -199,7 +199,7 @@ class RunResult:
             **figure_fields(self.figures or FigureReport(), self.place),
         }
         if self.plans.newest:
-            from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415 - few runs have a plan
+            from ba_tui.plotting.plans.exports import as_json  # noqa: PLC0415 - few runs have a plan
 
             report["plan"] = as_json(self.plans.newest.plan)
         if self.unsaved:
@@ -211,8 +211,8 @@ class RunResult:
 
 
 def saved_code(unsaved: SessionNotSaved | None) -> int:
-    """The exit code of a run that is fine otherwise. Where the user's folder is closed to ba as a whole, nobody waits
-    for a session."""
+    """Return the exit code of a run without other errors. An unsaved session is no failure where ba may
+    not write to the user's folder at all."""
     return INFRASTRUCTURE if unsaved and not unsaved.chosen else OK
 
 
@@ -225,7 +225,7 @@ def _dollars(cost: float | None) -> float | None:
 
 
 def figure_fields(report: FigureReport, offset: int = 0) -> Mapping[str, Any]:
-    """``figures`` in order, ``figure_counts`` by label, and what more is to be known. ``offset`` is added to places."""
+    """Return the fields about figures: ``figures`` in order, ``figure_counts`` by label. ``offset`` shifts places."""
     found: dict[str, Any] = {
         "figures": [_figure(report, verdict, offset) for verdict in report.verdicts],
         "figure_counts": dict(report.counts),
@@ -256,13 +256,20 @@ def _figure(report: FigureReport, verdict: FigureVerdict, offset: int) -> dict[s
 
 
 def figure_lines(report: FigureReport) -> Iterator[str]:
-    """What a person should know of the figures: nothing when all come from somewhere."""
-    if report.skipped:
-        yield f"{count(report.skipped, 'figure')} of this answer could not be checked: there are too many."
-    if unsourced := report.unsourced:
-        named = ", ".join(verdict.text for verdict in unsourced[:NAMED])
-        more = f" and {len(unsourced) - NAMED} more" if len(unsourced) > NAMED else ""
-        are = "is" if len(unsourced) == 1 else "are"
-        yield f"{len(unsourced)} of {count(len(report.verdicts), 'figure')} {are} unsourced: {named}{more}."
+    """Yield lines about figures for the user; none when every figure has a source."""
+    unsupported = len(report.unsupported)
+    if unsupported:
+        figures = count(unsupported, "figure")
+        yield f"{figures} of this answer could not be checked: there is no result to check against."
+    if report.skipped > unsupported:
+        skipped = count(report.skipped - unsupported, "figure")
+        yield f"{skipped} of this answer could not be checked: there are too many."
+    for label in DOUBTFUL:
+        found = [verdict for verdict in report.verdicts if verdict.label == label]
+        if found:
+            named = ", ".join(verdict.text for verdict in found[:NAMED])
+            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+            are = "is" if len(found) == 1 else "are"
+            yield f"{len(found)} of {count(len(report.verdicts), 'figure')} {are} {label}: {named}{more}."
     if report.changed:
         yield f"Changed since a query read it: {', '.join(report.changed[:NAMED])}."

@@ -1,10 +1,11 @@
-"""The doctor: looks at everything ba needs around it and says how to mend what does not work.
+"""The checks of `ba doctor`: what ba needs from the system, what is broken, and how to repair it.
 
-It only looks: nothing is created, changed or sent. Each look is short, and none needs the network to go on.
+The checks only read: they create, change and send nothing. Each is short, and all but one work without network.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
@@ -18,14 +19,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.ports.rooms import CheckResult, CheckState
+from ba_tui.core.ports.contributions import CheckResult, CheckState
 from ba_tui.core.values import frozen
 from ba_tui.observe.logs import LOG
-from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.providers.clouds.needs import CLOUDS, lacking
+from ba_tui.processes.programs import BriefRun, run_briefly
+from ba_tui.providers.access import ProviderAccess, ProviderSetup
+from ba_tui.providers.credentials import CLOUDS, lacking
 from ba_tui.providers.faults import is_loopback
-from ba_tui.resources import Places, bundled, writable
-from ba_tui.settings import Loaded, ModelProfile, printable, read_key
+from ba_tui.resources import UserFolders, bundled, writable
+from ba_tui.settings import LoadedSettings, ModelProfile, printable, read_key
 from ba_tui.settings.keys import saved_openly
 
 PATIENCE = 3.0
@@ -36,10 +38,10 @@ VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.open
 
 @frozen
 class Patient:
-    """What is looked at. ``model`` would be asked; empty: that of the settings."""
+    """The subject of the checks. ``model``: the model to check; empty for the one in the settings."""
 
-    places: Places
-    loaded: Loaded
+    places: UserFolders
+    loaded: LoadedSettings
     ripgrep: Path | None
     env: Mapping[str, str] | None = None
     model: str = ""
@@ -50,7 +52,7 @@ class Patient:
 
 
 def examine(patient: Patient) -> Iterator[CheckResult]:
-    """All findings, one after the other."""
+    """Yield the results of all checks."""
     looks: tuple[Callable[[Patient], Iterator[CheckResult]], ...] = (
         _python, _terminal, _settings, _model, _programs, _storage,
     )  # fmt: skip
@@ -70,7 +72,7 @@ def _python(patient: Patient) -> Iterator[CheckResult]:
 
 def _terminal(patient: Patient) -> Iterator[CheckResult]:
     env = patient.environment
-    # The app puts something else in the place of sys.stdout.
+    # The app replaces sys.stdout.
     stdout = sys.__stdout__ or sys.stdout
     if not stdout.isatty():
         yield CheckResult(
@@ -131,7 +133,7 @@ def _model(patient: Patient) -> Iterator[CheckResult]:
 
 
 def _cloud(patient: Patient, name: str, profile: ModelProfile) -> CheckResult:
-    """What can be told without asking: a question may cost money."""
+    """Check a cloud without a request, which may cost money."""
     try:
         key = read_key(name, profile.api_key_env, patient.places, patient.env)
     except StorageError as error:
@@ -168,7 +170,7 @@ def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckRe
 def _reached(model: str, address: str) -> CheckResult:
     host = urlsplit(address).hostname or address
     answers: list[str] = []
-    # No proxy leads to this machine, whatever the environment says.
+    # Requests to this machine ignore the proxies of the environment.
     direct = (urllib.request.ProxyHandler({}),) if is_loopback(address) else ()
     opener = urllib.request.build_opener(*direct)
 
@@ -183,7 +185,7 @@ def _reached(model: str, address: str) -> CheckResult:
         except (OSError, ValueError, HTTPException) as error:
             answers.append(str(getattr(error, "reason", "") or error) or type(error).__name__)
 
-    # Looking up a name can hang far beyond any time-out when there is no network, so nobody waits for the thread.
+    # Without a network a name look-up can exceed every time-out, so the thread is not joined to its end.
     thread = threading.Thread(target=knock, daemon=True)
     thread.start()
     thread.join(PATIENCE + 1)
@@ -236,9 +238,38 @@ def _space(folder: Path) -> Iterator[CheckResult]:
 
 
 def _said(*command: str) -> str:
-    """What a program prints in short time; empty when it can't be asked."""
+    """Return the output of a short command; empty when it fails."""
     try:
         done = run_briefly(BriefRun(command, PATIENCE))
     except (OSError, ValueError):
         return ""
     return done.output.decode("utf-8", "replace").strip() if not done.trouble else ""
+
+
+NAMED = 5
+"""Most models of a server that a result names."""
+FIX = "Type its address in /setup, or correct it: ba config edit."
+
+
+def asked_model(access: ProviderAccess) -> str:
+    """Return the default model; empty when the key file is broken, which another check reports."""
+    try:
+        return access.default_model()
+    except StorageError:
+        return ""
+
+
+def server_checks(access: ProviderAccess, where: UserFolders) -> Iterator[CheckResult]:
+    """Report the model servers that answer, with their models, and the configured servers that do not answer."""
+    servers = asyncio.run(ProviderSetup(access, where).servers())
+    if not servers:
+        yield CheckResult("models", "ok", "no model server on the usual ports of this machine")
+    for server in servers:
+        names = ", ".join(printable(model.id) for model in server.models[:NAMED])
+        more = len(server.models) - NAMED
+        names += f" and {more:,} more" if more > 0 else ""
+        place = f"{server.title} at {server.base_url}"
+        if server.models:
+            yield CheckResult("models", "ok", f"{place}: {names}")
+        for line in server.troubles or (() if server.models else (f"{place} has no model yet.",)):
+            yield CheckResult("models", "warn", printable(line), FIX)

@@ -1,29 +1,29 @@
-"""The log file: one JSON object a line, redacted, readable by its owner only. Nothing is ever logged to the screen.
+"""The log file: one JSON object per line, redacted, readable by its owner only, never on the screen.
 
-What happens in a session is in its journal; the log is for what went wrong around it.
+A session records its events in its journal; the log records errors, and one line for each tool call and turn.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TypeAlias
 
+from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.text.patterns import regex
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 
-# Redaction of log lines is coarse on purpose: a line can lose a word too many. Certain secrets are passed in as
-# values.
-
+# Redaction of log lines is deliberately coarse: it may hide harmless words. Known secrets come from ``redact``.
 HIDDEN = "[redacted]"
 
 _SHAPES = regex(
@@ -46,7 +46,7 @@ _IN_ADDRESS = regex(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,200}:)[^\s/@]{1,500
 
 
 def redacted(text: str) -> str:
-    """``text`` without API keys, tokens, private keys and passwords, as far as their shape gives them away."""
+    """Return ``text`` without strings that look like API keys, tokens, private keys or passwords."""
     text = _SHAPES.sub(HIDDEN, text)
     text = _IN_ADDRESS.sub(rf"\1{HIDDEN}\2", text)
     text = _BEARER.sub(rf"\1\2{HIDDEN}", text)
@@ -58,17 +58,17 @@ SIZE = 2_000_000
 KEPT = 3
 LONGEST = 20_000
 SHORT = 12
-"""Characters: no secret is told by so few, and most words of a line are shorter."""
+"""Characters of a text too short to hold a secret; most texts of a line are shorter."""
 Redact: TypeAlias = Callable[[str], str]
 
 WHERE: ContextVar[Mapping[str, str]] = ContextVar("where", default={})  # noqa: B039 - never changed, only replaced
-"""What the running task works for: ``session``, ``round``, ``agent``, ``call``; stands in every line it logs."""
+"""Fields of the running task (``session``, ``round``, ``agent``, ``call``), added to each line that it logs."""
 
 
 class JsonLines(logging.Formatter):
-    """Control characters end up escaped, because every string is JSON in plain ASCII.
+    """Formats a record as JSON in ASCII, which escapes control characters.
 
-    ``redact`` is asked before our own, coarser look. ``extra={"facts": {…}}`` adds fields to a line.
+    ``redact`` runs before ``redacted``. ``extra={"facts": {…}}`` adds fields to a line.
     """
 
     def __init__(self, redact: Redact = str) -> None:
@@ -94,7 +94,7 @@ class JsonLines(logging.Formatter):
 
 
 class LogFile(RotatingFileHandler):
-    """Opens on the first record; when that fails, records are dropped without a word."""
+    """Opens its file with the first record, and drops records while the file can't be opened."""
 
     def __init__(self, path: Path, redact: Redact = str) -> None:
         super().__init__(path, maxBytes=SIZE, backupCount=KEPT, encoding="utf-8", delay=True)
@@ -110,22 +110,22 @@ class LogFile(RotatingFileHandler):
         return open(handle, "a", encoding="utf-8")
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:
-        """When the file is full, whatever the length of the record: its line is made once, when it is written."""
+        """Return whether the file is full. The record's own length is ignored, so that it is formatted only once."""
         return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
 
     def close(self) -> None:
-        """What the disk refuses at the end is gone too."""
+        """Close the file; the last lines are lost if the disk is full."""
         with suppress(OSError):
             super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A log that can't be written must not disturb what it is about; the doctor says why it can't."""
+        """Ignore the error: `ba doctor` reports a log that can't be written."""
 
 
-def start_logging(places: Places, level: str = "info", redact: Redact = str) -> Path:
-    """Log to the state folder from now on; says to which file. Calling it again moves the log.
+def start_logging(places: UserFolders, level: str = "info", redact: Redact = str) -> Path:
+    """Start logging to the state folder and return the file. A second call moves the log.
 
-    ``redact`` takes out what is known to be a secret.
+    ``redact`` removes known secrets.
     """
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, LogFile)]:
@@ -133,7 +133,7 @@ def start_logging(places: Places, level: str = "info", redact: Redact = str) -> 
         handler.close()
     path = places.logs / LOG
     root.addHandler(LogFile(path, redact))
-    # Libraries log whole requests when they are let; theirs is kept from warnings on.
+    # Libraries log whole requests at lower levels, so only their warnings are logged.
     logging.getLogger("ba_tui").setLevel(level.upper())
     return path
 
@@ -143,3 +143,83 @@ def _message(record: logging.LogRecord) -> str:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
         return f"{record.msg} {record.args}"
+
+
+log = logging.getLogger(__name__)
+SOON = 0.05
+"""Delay before the lines of calls are written, in seconds."""
+TARGET = 200
+"""Characters of a call's target."""
+
+
+Later = Callable[[Callable[[], None]], object]
+"""Runs a function later."""
+
+
+def _now(work: Callable[[], None]) -> None:
+    work()
+
+
+def soon(work: Callable[[], None]) -> None:
+    """Run ``work`` on the running loop after a short delay."""
+    asyncio.get_running_loop().call_later(SOON, work)
+
+
+class CallLog:
+    """Logs one line for each tool call and turn of a conversation.
+
+    ``apply`` must run in the task that emits the event: it sets the fields of that task's log lines. ``later`` delays
+    the lines of calls, so that they do not delay the next request.
+    """
+
+    def __init__(self, session: str, later: Later = _now) -> None:
+        self._session = session
+        self._later = later
+        self._finished: list[tuple[Context, ToolStarted, ToolFinished]] = []
+        self._round = ""
+        self._running: dict[tuple[str, str], ToolStarted] = {}
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TurnStarted(prompt=prompt, agent="main"):
+                self._round = prompt.id
+                self._mark("main")
+            case ToolStarted(call=call, agent=agent):
+                self._running[agent, call.id] = event
+                self._mark(agent, call.id)
+            case ToolFinished(call_id=call_id, agent=agent):
+                if started := self._running.pop((agent, call_id), None):
+                    self._finished.append((copy_context(), started, event))
+                    if len(self._finished) == 1:
+                        self._later(self._write)
+                self._mark(agent)
+            case TurnEnded(reason=reason, agent="main"):
+                self._write()
+                kind = event.error.kind if event.error else ""
+                log.info("turn ended", extra={"facts": {"outcome": reason, **({"error": kind} if kind else {})}})
+                self._running.clear()
+            case _:
+                pass
+
+    def _mark(self, agent: str, call: str = "") -> None:
+        where = {"session": self._session, "round": self._round, "agent": agent}
+        WHERE.set({**where, "call": call} if call else where)
+
+    def _write(self) -> None:
+        """Write the lines of all finished calls, each with the fields of its call."""
+        finished, self._finished = self._finished, []
+        for context, started, event in finished:
+            context.run(_log, started, event)
+
+
+def _log(started: ToolStarted, event: ToolFinished) -> None:
+    result = event.result
+    failed = (result.error.kind if result.error else "error") if result.failed else ""
+    facts = {
+        "tool": started.call.name,
+        "about": started.target[:TARGET],
+        "outcome": failed or "ok",
+        "ms": round(event.duration * 1000),
+        "characters": len(result.text),
+    }
+    log.info("tool call", extra={"facts": facts})

@@ -1,6 +1,6 @@
-"""Figures about tools and the conversation, as folds over events. Nothing is measured here and nothing is printed.
+"""Figures about tools and the conversation, folded from events.
 
-Durations are seconds without the time that people took to answer.
+Durations are in seconds, without the time in which ba waited for answers of the user.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ba_tui.core.events import Event, ToolFinished, ToolStarted, TurnEnded
 from ba_tui.core.ledger import Account, Ledger, cached_share
 
 SAMPLES = 1_000
-"""Durations kept of each tool: the newest ones decide its p95."""
+"""Newest durations of a tool that its p95 is computed from."""
 
 
 @dataclass
 class ToolMetrics:
-    """One tool's calls so far."""
+    """The calls of one tool."""
 
     calls: int = 0
     failures: int = 0
@@ -34,16 +34,16 @@ class ToolMetrics:
 
     @property
     def p95(self) -> float:
-        """The duration that 95 of 100 of the newest calls stay under."""
+        """Return the 95th percentile of the newest durations."""
         if len(self.recent) < 2:
             return self.recent[0] if self.recent else 0.0
-        import statistics  # noqa: PLC0415 - once somebody looks
+        import statistics  # noqa: PLC0415 - only for displays
 
         return statistics.quantiles(self.recent, n=20, method="inclusive")[-1]
 
     @property
     def success_rate(self) -> float:
-        """Between 0 and 1; 1 when it was never called."""
+        """Return the share of successful calls, from 0 to 1; 1 without calls."""
         return 1 - self.failures / self.calls if self.calls else 1.0
 
     def as_dict(self) -> dict[str, object]:
@@ -59,8 +59,8 @@ class ToolMetrics:
         }
 
 
-class Metrics:
-    """Of one conversation; feed it every event."""
+class CallMetrics:
+    """Figures of one conversation; ``apply`` takes every event."""
 
     def __init__(self) -> None:
         self.tools: dict[str, ToolMetrics] = {}
@@ -96,7 +96,7 @@ class Metrics:
             tool.kinds[event.result.error.kind if event.result.error else "error"] += 1
 
     def report(self) -> Mapping[str, object]:
-        """JSON-ready."""
+        """Return the figures as JSON values."""
         ledger = self.ledger
         share = cached_share(ledger.session.usage)
         return {
@@ -113,5 +113,5 @@ class Metrics:
 
 
 def account(of: Account) -> dict[str, object]:
-    """JSON-ready."""
+    """Return an account as JSON values."""
     return {"requests": of.requests, "usage": of.usage.record, "cost_usd": of.cost}

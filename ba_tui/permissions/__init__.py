@@ -1,1 +1,1 @@
-"""What may run: paths, rules, modes and what the person has allowed. May import core, resources and settings."""
+"""What may run: paths, rules, modes, and what the user has allowed. May import core, resources and settings."""

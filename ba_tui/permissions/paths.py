@@ -1,6 +1,6 @@
-"""Paths: what a text from a model really names, whether it lies in the workspace, and which paths need more care.
+"""Resolves paths that a model names, tells whether they are in the workspace, and which paths need more care.
 
-Nothing is opened here; who opens a path checks it again afterwards. Verdicts are given in ``policy``.
+No file is opened; code that opens a path checks it again afterwards. ``policy`` gives the verdicts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
 from ba_tui.ingress import from_home
 
@@ -46,8 +47,8 @@ SECRET_NAMES = (
     ".bash_history", ".zsh_history", ".sh_history", ".mysql_history", ".psql_history", ".sqlite_history",
     ".rediscli_history", ".mongosh_history", ".python_history", ".node_repl_history", ".irb_history", ".rhistory",
 )  # fmt: skip
-"""Names of files whose every value is secret, in lower case. The rule sets of gitleaks, detect-secrets and GitHub's
-gitignore templates name them. Files that only sometimes hold secrets are left to the search of their content."""
+"""Names of files in which every value is secret, in lower case. Sources: gitleaks, detect-secrets, GitHub's gitignore
+templates. Files that only sometimes contain secrets are found by their content instead."""
 SECRET_IN_HOME = (".npmrc", ".yarnrc.yml")
 SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", "keychains", "keyrings")
 SECRET_TAILS = (
@@ -61,13 +62,13 @@ OPEN_NAMES = (
     ".env*.dist", ".env*.tpl", ".env*.schema", ".env-example", ".env-sample", ".env-template", ".env.defaults",
     "example.env", "sample.env", "template.env", "example.tfvars", "sample.tfvars",
 )  # fmt: skip
-"""Files that document which values there are: templates, and public halves of keys."""
+"""Files that document the expected values: templates, and public halves of keys."""
 
 _OWN_FOLDER = regex(r"/+(?:\./+)*proc/+(?:\./+)*(?:thread-)?self/+(?:\./+)*cwd(?:/+|$)")
-"""Where a command runs, as it may call that itself; to us that name means another folder."""
+"""The working directory as a command itself sees it; in ba's process this path means another folder."""
 _DESCRIPTOR = regex(r"/(?:dev/(?:fd/|std(?:in|out|err)$)|proc/(?:thread-)?self/fd/)")
 _UNSEEN = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""Characters that some file systems leave out of names."""
+"""Characters that some file systems ignore in names."""
 _HELD: ContextVar[dict[Path, Path] | None] = ContextVar("held", default=None)
 
 
@@ -88,15 +89,17 @@ _SECRET_TAIL = tails(SECRET_TAILS)
 _SECRET_PARTS = frozenset(SECRET_FOLDERS)
 
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""What models and people are shown for bytes of a name that are no UTF-8."""
+"""Replaces bytes of a name that are not UTF-8."""
 LONGEST = 4_096
 LONGEST_NAME = 255
 
 
 @contextmanager
 def held_paths() -> Generator[None]:
-    """Within it a path leads where it led when it was first resolved, so that what was judged is what is opened: a
-    link that comes in between is then one that nobody follows."""
+    """Keep the first resolution of each path within the block, so that the judged path is the opened path.
+
+    A link that is created in between is not followed.
+    """
     token = _HELD.set({})
     try:
         yield
@@ -105,7 +108,7 @@ def held_paths() -> Generator[None]:
 
 
 class PathRefused(BaError):
-    """A text that can't be a path; without ``malformed`` one that can't be for what is wanted."""
+    """A text that is no usable path. ``malformed`` is False for a valid path that does not suit the call."""
 
     kind = "invalid_parameters"
 
@@ -116,7 +119,7 @@ class PathRefused(BaError):
 
 @frozen
 class ReadOnlyFolder:
-    """A folder outside whose files may be read as ``name/…``; the workspace's own files come first."""
+    """A folder outside the workspace, readable as ``name/…``. The workspace's own files take precedence."""
 
     name: str
     folder: Path
@@ -124,16 +127,19 @@ class ReadOnlyFolder:
 
 @frozen
 class Workspace:
-    """The folders to work in. ``root`` and ``extra`` are resolved once; relative texts start from ``root``.
-    ``lent``: further ones to read from, under names of their own; ``started``: files in there that the user's hooks
-    start, outside of any sandbox, or that instruction files import: they are protected whatever their names."""
+    """The folders to work in.
+
+    ``root`` and ``extra`` are resolved once; relative paths start from ``root``. ``lent``: read-only folders, each
+    under its own name. ``started``: files in the workspace that hooks start outside the sandbox, or that instruction
+    files import; they are protected whatever their names.
+    """
 
     root: Path
     extra: tuple[Path, ...] = ()
     lent: tuple[ReadOnlyFolder, ...] = ()
     started: frozenset[Path] = frozenset()
     heads: frozenset[str] = field(init=False, default=frozenset())
-    """What the paths of lent files begin with."""
+    """The first parts of the names of lent folders."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
@@ -143,10 +149,10 @@ class Workspace:
         object.__setattr__(self, "heads", frozenset(PurePath(one.name).parts[0] for one in lent))
 
     def resolve(self, text: str, cwd: Path | None = None) -> Path:
-        """The absolute path that ``text`` names, with ``~``, ``..``, ``file://`` and every link followed.
+        """Return the absolute path of ``text``, with ``~``, ``..``, ``file://`` and links resolved.
 
         Raises:
-            PathRefused: no path can be named so.
+            PathRefused: ``text`` is no usable path.
         """
         return self._resolved(text, self._joined(text, cwd), cwd)
 
@@ -154,12 +160,12 @@ class Workspace:
         held = _HELD.get()
         if held is not None and joined in held:
             return held[joined]
-        # A descriptor of ours says nothing about one of a command.
+        # ba's file descriptors differ from those of a command.
         own = cwd is not None and bool(_DESCRIPTOR.match(str(joined)))
         try:
             resolved = Path(os.path.normpath(joined) if own else os.path.realpath(joined))
         except OSError as error:
-            # Some links of the kernel's can't even be read.
+            # Some kernel links can't be read.
             raise PathRefused(f"{_brief(text)} can't be resolved: {error.strerror}.", malformed=False) from error
         if held is not None:
             held[joined] = resolved
@@ -168,17 +174,17 @@ class Workspace:
         return resolved
 
     def named(self, text: str, cwd: Path | None = None) -> Path:
-        """As ``resolve``, but links are not followed: what the path is called, not where it leads."""
+        """Return the path as ``resolve`` does, but without following links."""
         return Path(os.path.normpath(self._joined(text, cwd)))
 
     def both(self, text: str, cwd: Path | None = None) -> tuple[Path, Path]:
-        """What ``named`` and ``resolve`` say."""
+        """Return the results of ``named`` and ``resolve``."""
         joined = self._joined(text, cwd)
         name, resolved = os.path.normpath(joined), self._resolved(text, joined, cwd)
         return resolved if name == str(resolved) else Path(name), resolved
 
     def _joined(self, text: str, cwd: Path | None) -> Path:
-        # ``..`` stays in: behind a link it means the folder above the link's target.
+        # Keep ``..``: behind a link it means the parent of the link's target.
         if not text.strip():
             raise PathRefused("The path is empty.", "Name a file or folder; '.' is the current one.")
         plainly = text.isascii() and len(text) <= LONGEST_NAME
@@ -208,30 +214,29 @@ class Workspace:
         for one in self.lent:
             if path.is_relative_to(one.name) and not os.path.lexists(self.root / path):
                 there = one.folder / path.relative_to(one.name)
-                # A new file of that name is the workspace's own.
+                # A new file of that name belongs to the workspace.
                 return there if os.path.lexists(there) else None
         return None
 
     def lends(self, path: Path) -> bool:
-        """Whether a resolved ``path`` lies in a folder that may be read and never be written."""
+        """Return whether a resolved ``path`` is in a read-only folder."""
         return any(path.is_relative_to(one.folder) for one in self.lent)
 
     def contains(self, path: Path) -> bool:
-        """Whether a resolved ``path`` lies in the workspace."""
+        """Return whether a resolved ``path`` is in the workspace."""
         return bool(self.places(path))
 
     def places(self, path: Path) -> tuple[str, ...]:
-        """``path`` from every folder of the workspace that it lies in, with ``/``."""
+        """Return ``path`` relative to each folder of the workspace that contains it, with ``/``."""
         found = (self._relative(path, folder) for folder in (self.root, *self.extra))
         return tuple(place for place in found if place is not None)
 
     def relative(self, path: Path) -> str | None:
-        """``path`` from the root, with ``/``; None when it lies elsewhere."""
+        """Return ``path`` relative to the root, with ``/``; None if it is elsewhere."""
         return self._relative(path, self.root)
 
     def shown(self, path: Path) -> str:
-        """``path`` for people and models: from the root where it lies there, as it is lent, from the home folder, or
-        absolute."""
+        """Return ``path`` for users and models: relative to the root, by its lent name, from ``~``, or absolute."""
         relative = self._relative(path, self.root)
         if relative is not None:
             return relative
@@ -247,14 +252,14 @@ class Workspace:
             return text[len(base.rstrip("/")) + 1 :]
         depth = len(root.parts)
         above = Path(*path.parts[:depth]) if len(path.parts) >= depth else path
-        # Only where the file system itself takes both spellings for one folder.
+        # Only if the file system treats both spellings as one folder.
         if folded(above.as_posix()) == folded(root.as_posix()) and _same(above, root):
             return PurePath(*path.parts[depth:]).as_posix()
         return None
 
 
 def is_secret(path: PurePath) -> bool:
-    """Whether ``path`` holds what nobody should read through a model: ``.env``, SSH keys, stored credentials."""
+    """Return whether ``path`` names a file whose content must not reach a model: ``.env``, SSH keys, credentials."""
     parts = [folded(part) for part in path.parts]
     name = parts[-1] if parts else ""
     if not _SECRET_PARTS.isdisjoint(parts[:-1]):
@@ -270,19 +275,19 @@ def is_secret(path: PurePath) -> bool:
 
 @lru_cache(maxsize=4_096)
 def folded(text: str) -> str:
-    """``text`` so that spellings which some file system takes for the same file are equal."""
+    """Return ``text`` normalised so that spellings which some file system treats as the same file are equal."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", _UNSEEN.sub("", text)).casefold()
 
 
 def tail_matches(parts: list[str], patterns: re.Pattern[str]) -> bool:
-    """Whether a path of these folded parts ends as one of ``patterns`` says."""
+    """Return whether the end of a path of these folded parts matches one of ``patterns``."""
     return bool(patterns.match("/" + "/".join(part.strip("/") for part in parts if part != "/")))
 
 
 def _has_bytes(text: str) -> bool:
-    """Whether ``text`` can be the name of a file at all: bytes that are no UTF-8 stand in it as Python writes them."""
+    """Return whether ``text`` can be a file name; bytes that are not UTF-8 appear as surrogates."""
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
@@ -291,10 +296,10 @@ def _has_bytes(text: str) -> bool:
 
 
 def _as_named(path: Path) -> Path:
-    """``path`` with the bytes that its replacement characters were shown for, where just one name in each folder fits.
+    """Return ``path`` with its replacement characters resolved to the original bytes, if exactly one name fits.
 
     Raises:
-        PathRefused: several do.
+        PathRefused: several names fit.
     """
     found = Path(path.anchor)
     for part in path.parts[1:]:
@@ -319,7 +324,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _from_address(text: str) -> str:
-    """The path in a ``file://`` address; any other text as it is."""
+    """Return the path of a ``file://`` address; any other text unchanged."""
     if text[:5].lower() != "file:":
         return text
     address = urlsplit(text)
@@ -332,13 +337,13 @@ def _from_address(text: str) -> str:
 
 
 def _brief(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:80]}…")
+    return repr(clipped(text, 80))
 
 
 @frozen
 class TouchedPath:
-    """One path that a call touches, as rules judge it. ``relative``: from the root; ``places``: from each folder of the
-    workspace it lies in."""
+    """A path that a call touches, as rules see it. ``relative``: from the root; ``places``: from each folder of the
+    workspace that contains it."""
 
     path: Path
     relative: str | None

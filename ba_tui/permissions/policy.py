@@ -1,6 +1,6 @@
-"""The policy: deny over ask over allow, then the mode. Every call of every tool is judged here and nowhere else.
+"""The policy: deny over ask over allow, then the mode. It judges every call of every tool.
 
-Nothing is asked or run here; the guard around a tool does that with the verdict.
+It neither asks nor runs anything; the permission guard of a tool acts on the verdict.
 """
 
 from __future__ import annotations
@@ -11,20 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ba_tui.core.effects import OUTSIDE, READING, WORKING, ProfileStep
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import PERSON, Mode
-from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
-from ba_tui.core.profiles import OUTSIDE, READING, WORKING, ProfileStep
-from ba_tui.core.text.rule_words import split_rules
+from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict, split_rules
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.asking import MCP, for_session, key_of, named, risks, secret_named, suggested
-from ba_tui.permissions.bounds import BYPASS, MODES, PLAN, PLANNED, RESTRICTED, BoundLevel, Bounds
-from ba_tui.permissions.mode_changes import ModeChanges
-from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
-from ba_tui.permissions.rules.answers import PersonRules
-from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.paths import PathRefused, Workspace
+from ba_tui.permissions.rules.answers import PersonRules, ProjectApprovals
 from ba_tui.permissions.rules.conditions import terms_text
-from ba_tui.permissions.rules.hit_counts import add_hits, read_hits
 from ba_tui.permissions.rules.rule import (
     BROAD,
     CODE_TOOLS,
@@ -36,11 +30,37 @@ from ba_tui.permissions.rules.rule import (
     read_rule,
     read_rules,
 )
-from ba_tui.permissions.subjects import Subjects, judging
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, as_reader
+from ba_tui.permissions.rules.rulebook import add_hits, read_hits
+from ba_tui.permissions.subjects import (
+    MCP,
+    Subjects,
+    for_session,
+    judging,
+    key_of,
+    named,
+    risks,
+    secret_named,
+    suggested,
+)
+from ba_tui.permissions.verdicts import (
+    BYPASS,
+    MODES,
+    PLAN,
+    PLANNED,
+    RESTRICTED,
+    Allow,
+    Ask,
+    BoundLevel,
+    Bounds,
+    Deny,
+    JudgedCall,
+    Judgement,
+    ModeChanges,
+    as_reader,
+)
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.judging import FileCover, ProfileChoice
+    from ba_tui.permissions.command_judging import FileCover, ProfileChoice
 
 REMEMBERED_ASKS = 32
 LEAVING = "it would run outside the sandbox, with all your permissions"
@@ -48,9 +68,9 @@ UNBOUND = Bounds()
 
 
 class Policy:
-    """Rules of all layers, a mode, and what the person has answered. One for a conversation.
+    """Rules of all layers, a mode, and the user's answers. One per conversation.
 
-    ``problems``: a line for each rule that can't be read. A strict one covers every call of its tool.
+    ``problems``: one line per unreadable rule. An unreadable strict rule covers every call of its tool.
     """
 
     def __init__(
@@ -58,7 +78,7 @@ class Policy:
         workspace: Workspace,
         rules: Sequence[RuleLine] = (),
         mode: Mode = "default",
-        approvals: Approvals | None = None,
+        approvals: ProjectApprovals | None = None,
         bounds: Bounds = UNBOUND,
     ) -> None:
         self.workspace = workspace
@@ -73,7 +93,7 @@ class Policy:
         self._asked: deque[tuple[Subject, str]] = deque(maxlen=REMEMBERED_ASKS)
         self.mode_changes = ModeChanges(bounds.quiet)
         self._mode: Mode = "default"
-        # Where only reading is allowed, a mode that was set for other folders is no mistake.
+        # A mode set for other folders is no error where only reading is allowed.
         self.set_mode(mode if not bounds.restricted or mode in bounds.modes() else "default")
 
     @property
@@ -108,7 +128,7 @@ class Policy:
         return [self._line(rule, before[key_of(rule)] + self._hits[rule], waits) for rule, waits in ranked]
 
     def judge(self, request: JudgedCall) -> Judgement:
-        """Return what happens with a call."""
+        """Return the verdict on a call."""
         try:
             subject = self._subjects.of(request.tool, request.args, request.cwd)
         except PathRefused as error:
@@ -128,8 +148,8 @@ class Policy:
         return bool(self._first("deny", Subject("read_file", Effect.READ, paths=(self._subjects.seen(path),))))
 
     def _persons_own(self, subject: Subject, cwd: Path) -> Judgement:
-        """What happens with a command that the person typed: nothing is asked, and only a rule forbids it."""
-        if subject.tool not in SHELL_TOOLS or subject.command is None:
+        """Return the verdict on a command that the user typed: nothing asks, and only a rule denies it."""
+        if subject.tool not in SHELL_TOOLS:
             return Allow()
         if outer := self._leaving(subject):
             self._hits[outer] += 1
@@ -137,7 +157,7 @@ class Policy:
         return Allow("", judging().hold(subject, self._allows(subject), self._stored(subject, cwd)).approved)
 
     def _judged(self, request: JudgedCall, subject: Subject) -> Judgement:
-        """What rules, mode and answers say of a call that nothing forbids."""
+        """Return the verdict of rules, mode and answers on a call that nothing forbids."""
         tool, args, cwd, tried = request.tool, request.args, request.cwd, request.tried
         shell = subject.tool in SHELL_TOOLS and subject.command is not None
         held, approved = None, READING if subject.reads else WORKING
@@ -186,12 +206,14 @@ class Policy:
         return replace(verdict, profile=approved) if isinstance(verdict, Ask) else verdict
 
     def remember(self, rule: str, scope: Literal["session", "always"]) -> None:
-        """Allow what the rules in ``rule`` cover from now on, one a line. Each also outranks the ask rules that it
-        answers, unless it is broad. "always" writes a file: call it off the loop.
+        """Allow from now on what the rules in ``rule`` cover, one per line.
+
+        Each also outranks the ask rules that it answers, unless it is broad. "always" writes a file: call it off the
+        event loop.
 
         Raises:
             UsageError: it is no rule, or one that can't be kept.
-            StorageError: "always" could not be written; it holds for this session all the same.
+            StorageError: "always" could not be written; the rule still applies to this session.
         """
         for read in [read_rule(text, "allow") for text in split_rules(rule)]:
             asked = () if read.pattern in BROAD else tuple(self._asked)
@@ -199,18 +221,18 @@ class Policy:
             self._given.add(read, "project" if scope == "always" else "session", self.workspace.root, answers)
 
     def add(self, rule: str, verdict: RuleVerdict, scope: RuleScope) -> RuleLine:
-        """A rule of the person's own; an allow rule is no stronger than any other. Raises as ``remember``."""
+        """Add one of the user's rules; an allow rule outranks no ask rule. Raises as ``remember``."""
         return self._line(self._given.add(read_rule(rule, verdict), scope, self.workspace.root))
 
     def remove(self, rule: RuleLine) -> None:
         self._given.remove(rule)
 
     def grant(self, rules: Callable[[], Sequence[Rule]]) -> None:
-        """Allow what ``rules`` cover too, each for as long as it is there."""
+        """Allow what ``rules`` covers, as long as it returns a rule."""
         self._given.grants.append(rules)
 
     def save_hits(self) -> None:
-        """Add what was counted since the last time to the project's counts. Writes a file; raises nothing."""
+        """Add the hits counted since the last call to the project's counts. Writes a file; raises nothing."""
         counted, self._hits = self._hits, Counter()
         if self.bounds.hits:
             add_hits(self.bounds.hits, {key_of(rule): count for rule, count in counted.items()})
@@ -220,18 +242,21 @@ class Policy:
         return RuleLine(rule.text, rule.verdict, rule.source, hits, rule.layer, terms, waits)
 
     def _first(self, verdict: RuleVerdict, subject: Subject) -> Rule | None:
-        """The rule that decides for ``verdict``."""
+        """Return the first rule of ``verdict`` that covers the call."""
         mine = [rule for rule in self._rules if rule.verdict == verdict]
         return next((rule for rule in (*mine, *self._given.rules(verdict)) if rule.covers(subject)), None)
 
     def _asking(self, subject: Subject) -> list[Rule]:
-        """The ask rules about a call, but for those that the person has answered for such calls."""
+        """Return the ask rules that cover a call, except those that the user has answered for such calls."""
         rules = [rule for rule in self._rules if rule.verdict == "ask"] + self._given.rules("ask")
         return [rule for rule in rules if rule.covers(subject) and not self._given.answered(rule, subject)]
 
     def _patience(self, asking: Sequence[Rule], tool: Tool, subject: Subject, cwd: Path) -> dict[str, Any]:
-        """How long the question waits. No answer means yes only where every rule that asks says so, and then neither
-        for what can't be undone or told, nor for what leaves the workspace."""
+        """Return how long the question waits.
+
+        No answer means yes only if every asking rule says so, and never for irreversible or unknown effects, or for
+        calls that leave the workspace.
+        """
         waits = [rule.terms.timeout for rule in asking if rule.terms.timeout is not None]
         if not waits:
             return {}
@@ -246,7 +271,7 @@ class Policy:
         return {"timeout": min(waits), "on_timeout": on}
 
     def _outside(self, tool: Tool, subject: Subject, cwd: Path) -> Judgement:
-        """What happens with a call that is to run outside the sandbox: only a rule of its own allows that."""
+        """Return the verdict on a call that is to run outside the sandbox: only a rule about that allows it."""
         outer = replace(subject, tool=OUTER)
         if rule := self._first("deny", outer):
             self._hits[rule] += 1
@@ -265,7 +290,7 @@ class Policy:
         return replace(asked, rule=offer, risks=grave, profile=OUTSIDE, **{**waits, "on_timeout": "deny"})
 
     def _leaving(self, subject: Subject) -> Rule | None:
-        """The rule by which a command runs outside the sandbox: one that says just that, for each of its parts."""
+        """Return the rule by which a command runs outside the sandbox; it must be about that, and cover each part."""
         rules = [rule for rule in (*self._rules, *self._given.rules("allow")) if rule.verdict == "allow"]
         rules = [rule for rule in rules if rule.tool == OUTER and rule.terms.hold(subject.args, doubt=False)]
         outer = replace(subject, tool=OUTER)
@@ -274,8 +299,11 @@ class Policy:
         return judging().leave(subject, rules)
 
     def _forbidden(self, request: JudgedCall, subject: Subject) -> str:
-        """Why the call may not be made, whatever rules say: plan mode, the folder, or the ceiling of who asks. A
-        command that only reads is reading. Empty when nothing forbids the call."""
+        """Return why the call is refused whatever rules say (plan mode, the folder, the agent's ceiling); empty if it
+        is not.
+
+        A command that only reads counts as reading.
+        """
         ceiling, effect = request.ceiling, subject.effect
         if not ceiling.may_call(request.tool.name):
             return f"The agent {request.agent} may not use {request.tool.name}."
@@ -286,15 +314,14 @@ class Policy:
         planned = self._mode == "plan" and effect is not Effect.READ
         if effect in ceiling.effects and not planned:
             return ""
-        command = subject.tool in SHELL_TOOLS and subject.command is not None and not request.tried
-        if Effect.READ in ceiling.effects and (subject.reads or (command and self._only_reads(subject))):
+        if Effect.READ in ceiling.effects and (subject.reads or (not request.tried and self._only_reads(subject))):
             return ""
         if planned:
             return PLANNED.get(request.tool.facts.category, PLAN)
         return f"The agent {request.agent} is limited to: {', '.join(sorted(ceiling.effects))}."
 
     def _apart(self, request: JudgedCall, subject: Subject, held: ProfileChoice) -> Allow | None:
-        """The list of commands as steps, where each may run unasked but not all of them together."""
+        """Return a list of commands as separate steps, if each may run without asking but not all together."""
         tool, args, cwd = request.tool, request.args, request.cwd
         if args.get("background") or not (held.why or (subject.lack and judging().alone(subject))):
             return None
@@ -313,7 +340,7 @@ class Policy:
         return Allow(by, WORKING, tuple(steps)) if steps else None
 
     def _unheld(self, held: ProfileChoice, subject: Subject, cwd: Path) -> str:
-        """Why a command that rules or its reading allow asks all the same; empty when it need not."""
+        """Return why a command that is otherwise allowed asks all the same; empty if it need not."""
         if held.exact:
             return ""
         why = self.bounds.unheld() if held.reads and not held.unasked.plain else ""
@@ -324,7 +351,7 @@ class Policy:
         return judging().exposed(subject.commands, cwd)
 
     def _stored(self, subject: Subject, cwd: Path) -> tuple[Path, ...]:
-        """The files with secrets that a git call would take for changed if the sandbox hid them from it."""
+        """Return files with secrets that a git call would report as changed if the sandbox hid them."""
         return judging().stored_secrets(subject.commands, cwd) if subject.commands and self.bounds.confined() else ()
 
     def _by_mode(self, subject: Subject, cwd: Path) -> Judgement:
@@ -334,11 +361,11 @@ class Policy:
         if waiting := self._given.waiting(subject):
             why = f"{why}; the project's rule {named(waiting)} would allow it once you confirm it"
             return replace(self._ask(why, subject, cwd), rule=waiting.text, by=waiting.text)
-        # Broad rules settle what only the mode asks, and nothing else.
+        # Offer broad rules only for questions of the mode.
         return replace(self._ask(why, subject, cwd), session_rule=for_session(subject))
 
     def _doubt(self, subject: Subject, cwd: Path) -> str:
-        """Why the mode asks; empty when it allows."""
+        """Return why the mode asks; empty if it allows the call."""
         if subject.asks or subject.unheld or subject.outside:
             return subject.asks or subject.unheld or "the path is outside the workspace"
         if subject.effect is Effect.READ or subject.reads or (subject.commands and not subject.lack):
@@ -363,7 +390,7 @@ class Policy:
         return "; it may reach outside this folder" if self.bounds.confined() else "; there is no sandbox"
 
     def _stays(self, subject: Subject, cwd: Path) -> bool:
-        """Whether a sandbox holds the command, and nothing in its text says that it needs more than the workspace."""
+        """Return whether a sandbox confines the command and its text needs nothing beyond the workspace."""
         if not (subject.confined or subject.command is not None) or not self.bounds.confined():
             return False
         further = {"network", "outside the workspace", "shares a secret"} & set(risks(subject, self.workspace, cwd))
@@ -373,7 +400,7 @@ class Policy:
 
     def _ask(self, reason: str, subject: Subject, cwd: Path, rule: Rule | None = None) -> Ask:
         by = rule.text if rule else ""
-        # A call is judged again after the person was asked; that is the same question.
+        # A call is judged again after the user was asked: count it as the same question.
         again = bool(self._asked) and self._asked[-1] == (subject, by)
         if not again:
             self._asked.append((subject, by))
@@ -386,15 +413,10 @@ class Policy:
         return [rule for rule in rules if rule.meant(subject)]
 
     def _only_reads(self, subject: Subject) -> bool:
-        """Whether it would only read if a sandbox held it; without one it asks."""
-        return bool(subject.commands) and not judging().cover(subject, (), replace(self._files(), unheld=str)).lacks
+        """Return whether the command would only read if a sandbox confined it; without one it asks."""
+        return bool(subject.commands) and not judging().cover(subject, (), self._files(str)).lacks
 
-    def _files(self) -> FileCover:
-        def may(tool: str, effect: Effect) -> Callable[[TouchedPath], bool]:
-            return lambda seen: bool(self._first("allow", Subject(tool, effect, paths=(seen,))))
-
+    def _files(self, unheld: Callable[[], str] | None = None) -> FileCover:
         strict = (*self._rules, *self._given.rules("deny"), *self._given.rules("ask"))
-        read, write = may("read_file", Effect.READ), may("write_file", Effect.WRITE)
-        kept, secret = judging().keeper(self.workspace, strict), judging().secrets_in(self._subjects.both)
-        unheld = self.bounds.unheld
-        return judging().FileCover(read, write, lambda seen: self.workspace.shown(seen.path), kept, secret, unheld)
+        see, unheld = self._subjects.both, unheld or self.bounds.unheld
+        return judging().FileCover(self.workspace, strict, lambda call: bool(self._first("allow", call)), see, unheld)

@@ -1,6 +1,6 @@
-"""What a text of SQL would do, from its grammar: reads, writes, changes what there is, or cannot be told.
+"""Classifies SQL by its grammar: it reads, writes, changes the schema, or is unknown.
 
-Nothing is run. Whatever is not known to be harmless counts as ``unknown``, and that asks.
+Nothing is run. Statements that are not known to be harmless are ``unknown``, and those ask.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ import logging
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
+from ba_tui.permissions.rules.conditions import StatementKind
 
-StatementKind: TypeAlias = Literal["read", "write", "ddl", "unknown"]
-KINDS: tuple[StatementKind, ...] = ("read", "write", "ddl", "unknown")
 LONGEST = 100_000
 DIALECT = "duckdb"
 SqlNode: TypeAlias = Any
-"""A part of a statement as sqlglot has it; naming its type would mean to load it."""
+"""A node of sqlglot's syntax tree. Naming its type would load sqlglot."""
 
 _READS = ("Select", "SetOperation", "Subquery", "Values", "Pivot", "Describe", "Show", "Summarize", "Table", "Query")
 _WRITES = ("Insert", "Update", "Delete", "Merge", "Copy", "TruncateTable")
@@ -52,8 +51,8 @@ _SOURCES = _FILES | _words(
     "jsonb_to_recordset jsonb_path_query regexp_matches string_to_table generate_subscripts explodinggenerateseries "
     "posexplode inline stack"
 )
-"""Functions that may stand where a table does and only read, ``metric`` for agreed definitions. Others could run
-anything."""
+"""Functions that may replace a table name and only read; ``metric`` stands for agreed definitions. Other functions may
+have any effect."""
 _ACTS = _words(
     "getenv query query_table load_extension writefile readfile edit lo_import lo_export lo_unlink pg_read_file "
     "pg_read_binary_file pg_ls_dir pg_write_file pg_terminate_backend pg_cancel_backend pg_reload_conf pg_sleep "
@@ -69,7 +68,7 @@ _ACTING = regex(
     r"|lo_|lowrite|loread|dblink|xp_|sp_|http_|curl_|load_|install_|shell|exec|write|readfile"
     r"|(?:query|cursor|table|schema|database)_to_(?:xml|json)"
 )
-"""Beginnings of the names of further ones, of engines and their extensions."""
+"""Name prefixes of further such functions, of engines and extensions."""
 _REMOTE = regex(
     r"(?i)^\s*(?:https?|s3|s3a|s3n|gcs|gs|r2|azure?|abfss?|hf|ftps?|sftp|ssh|hdfs|md|[a-z][a-z0-9+]*)://|^md:"
 )
@@ -80,7 +79,8 @@ _AMBIGUOUS = regex(r"\\['\"`]|/\*!|\{[#%]")
 
 @frozen
 class Sql:
-    """``kinds`` of its statements; ``files`` that it names as they stand there; ``network``: it reaches further."""
+    """The effects of SQL: ``kinds`` of its statements, ``files`` as written, ``network``: it contacts another
+    machine."""
 
     kinds: frozenset[StatementKind]
     files: tuple[str, ...] = ()
@@ -90,12 +90,12 @@ class Sql:
 
 @lru_cache(maxsize=128)
 def classify(text: str, dialect: str = DIALECT) -> Sql:
-    """What ``text``, one statement or several, would do. Never raises; takes milliseconds for each KB."""
+    """Return the effects of ``text``, one or more statements. Never raises; takes milliseconds per KB."""
     if len(text) > LONGEST:
         return _unknown(f"it is longer than {LONGEST // 1000} KB")
     if _AMBIGUOUS.search(text) or "\0" in text:
-        # Engines disagree on where such a text ends, and so on what the rest of the statement is.
-        return _unknown("it holds characters that engines read differently")
+        # Engines disagree on where such a string ends, and so on the rest of the statement.
+        return _unknown("it contains characters that engines read differently")
     import sqlglot  # noqa: PLC0415 - 60 ms and 10 MB that most sessions never need
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
@@ -104,10 +104,10 @@ def classify(text: str, dialect: str = DIALECT) -> Sql:
     try:
         statements = [statement for statement in sqlglot.parse(text, dialect=dialect) if statement is not None]
     except (SqlglotError, RecursionError, ValueError, LookupError, AttributeError, TypeError) as error:
-        # The parser has slips of its own over statements that it half knows.
+        # The parser itself fails on statements that it supports only partly.
         return _unknown(f"it can't be parsed as SQL ({type(error).__name__})")
     if not statements:
-        return _unknown("it holds no statement")
+        return _unknown("it contains no statement")
     try:
         return _together([_judged(statement, dialect) for statement in statements])
     except RecursionError:
@@ -140,7 +140,7 @@ def _judged(statement: SqlNode, dialect: str) -> Sql:
         trouble = trouble or f"{name.lower()} is an unknown statement"
     if trouble:
         kinds.add("unknown")
-    # Elsewhere a name with dots is a table of a schema, and files are the business of the server.
+    # In other dialects a dotted name is a table of a schema, and files are on the server.
     files, odd = _files(statement) if dialect == DIALECT else ([], "")
     remote = [file for file in files if _REMOTE.match(file) or _SERVER.search(file)]
     network = bool(remote) or name == "Install"
@@ -160,7 +160,7 @@ def _kind(name: str) -> StatementKind:
 
 
 def _command(statement: SqlNode, dialect: str) -> Sql:
-    """What the grammar only knows by its first word. EXPLAIN runs nothing, unless it analyzes."""
+    """Return the effects of a statement of which the grammar knows only the first word. Plain EXPLAIN runs nothing."""
     word = str(statement.args.get("this", "")).upper()
     after: Any = statement.args.get("expression")
     rest = after if isinstance(after, str) else str(getattr(after, "name", ""))
@@ -186,7 +186,7 @@ def _pragma(statement: SqlNode) -> Sql:
 
 
 def _act(node: SqlNode) -> str:
-    """Why a part of a statement may do more than compute; empty when it does not."""
+    """Return why a node may do more than compute; empty if it does not."""
     name = _function(node)
     if name in _ACTS or _ACTING.match(name):
         return f"{name}() does more than compute"
@@ -201,7 +201,7 @@ def _act(node: SqlNode) -> str:
 
 
 def _function(node: Any) -> str:
-    """The name of a function that ``node`` calls, in lower case; empty when it calls none."""
+    """Return the name of the function that ``node`` calls, in lower case; empty if it calls none."""
     if node is None:
         return ""
     if _name(node) == "Anonymous":
@@ -210,7 +210,7 @@ def _function(node: Any) -> str:
 
 
 def _files(statement: SqlNode) -> tuple[list[str], str]:
-    """What the statement names as files, and why there may be more of them."""
+    """Return the files that the statement names, and why there may be more."""
     found: list[str] = []
     odd = ""
     for node in statement.walk():
@@ -235,12 +235,12 @@ def _files(statement: SqlNode) -> tuple[list[str], str]:
 
 
 def _literals(node: Any) -> list[str]:
-    """What a text in quotes says; the name of a table is none."""
+    """Yield quoted texts, except table names."""
     return [str(each.name) for each in node.find_all(type(node)) if _name(each) == "Literal"] if node else []
 
 
 def _texts(node: Any) -> Iterator[str]:
-    """The texts that ``node``, a text or a list of texts, says; nothing when it is computed."""
+    """Yield the texts in ``node``, a text or a list of texts; none if it is computed."""
     kind = _name(node)
     if kind in {"Literal", "Identifier"}:
         yield str(node.name)

@@ -1,6 +1,6 @@
-"""Makes of a call what rules can be compared with: its command, taken apart, and the paths that it names.
+"""Converts a call into what rules are compared with, and describes the question that a call may raise.
 
-What follows from that is decided in ``policy``.
+Whether to ask is decided in ``policy``.
 """
 
 from __future__ import annotations
@@ -10,31 +10,46 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ba_tui.core.ports.permissions import EDITS, SANDBOXED, joined_rules
+from ba_tui.core.questions import Risk
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
-from ba_tui.permissions.rules.rule import CODE_TOOLS, OUTER, SHELL_TOOLS, Subject
-from ba_tui.permissions.sandbox.protected_files import is_protected, respelled
+from ba_tui.permissions.rules.conditions import domain_of, terms_text
+from ba_tui.permissions.rules.rule import CODE_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, literal
+from ba_tui.permissions.sandbox.workspace_scan import is_protected, respelled
 from ba_tui.permissions.secrets.hard_links import holds_secret
-from ba_tui.permissions.shell.command_text import named_paths, without_operators
-from ba_tui.resources import Places
+from ba_tui.permissions.shell.command_text import (
+    LONGEST_RULE,
+    literals,
+    looks_outside,
+    named_paths,
+    rememberable,
+    risks_of,
+    risks_of_code,
+    without_operators,
+)
+from ba_tui.resources import UserFolders
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.resolved_command import ResolvedCommand
+    from ba_tui.permissions.shell.simple_commands import ResolvedCommand
 
 
 @frozen
 class Subjects:
-    """``own``: ba's folders, which only the person changes. ``confined``: whether a sandbox holds commands; ``unheld``:
-    why none holds what only reads, empty when one does."""
+    """Makes ``Subject`` values.
+
+    ``own``: ba's folders, which only the user may change. ``confined``: whether a sandbox confines commands.
+    ``unheld``: why read-only commands can't be confined; empty if they can.
+    """
 
     workspace: Workspace
-    own: Places | None = None
+    own: UserFolders | None = None
     confined: Callable[[], bool] = lambda: False
     unheld: Callable[[], str] = lambda: "no sandbox is known"
 
     def of(self, tool: Tool, args: Mapping[str, Any], cwd: Path) -> Subject:
-        """The call as rules see it; ``cwd`` is where a command would run. Raises PathRefused."""
+        """Return the call as rules see it; ``cwd`` is the folder in which a command would run. Raises PathRefused."""
         texts, effect = tool.paths(args), tool.effect_of(args)
         if (tool.facts.paths or tool.facts.paths_of) and not texts:
             texts = (".",)
@@ -77,7 +92,8 @@ class Subjects:
         return self._with_sql(subject, tool, args) if tool.facts.sql else subject
 
     def _with_sql(self, subject: Subject, tool: Tool, args: Mapping[str, Any]) -> Subject:
-        """The call with what its SQL does, which may be more than the tool's usual effect, and the files it names."""
+        """Return ``subject`` with the effects of its SQL, which may exceed the tool's usual effect, and the files in
+        it."""
         text = str(args.get(tool.facts.sql) or "")
         sql = judging().classify(text, *((tool.facts.dialect_of(args),) if tool.facts.dialect_of else ()))
         files = tuple(seen for text in sql.files for seen in self.both(text))
@@ -86,18 +102,18 @@ class Subjects:
         return replace(subject, effect=effect, kinds=frozenset(kinds), paths=(*subject.paths, *files))
 
     def both(self, text: str, cwd: Path | None = None) -> list[TouchedPath]:
-        """A path as written and as its links lead: a rule about either holds."""
+        """Return a path both as written and with links followed: a rule about either applies."""
         name, target = self.workspace.both(text, cwd)
         resolved = self.seen(target)
         if name is target or name == target:
             return [resolved]
         written = self.seen(name)
-        # Where the file really lies decides about the workspace; what it is called may only make things stricter.
+        # The target decides whether the file is in the workspace; its name can only make the verdict stricter.
         strict = written.secret or written.guarded
         return [resolved, replace(written, inside=resolved.inside)] if strict else [resolved]
 
     def _lent(self, seen: TouchedPath, effect: Effect) -> TouchedPath:
-        """What is lent counts as inside for who reads, and for nobody else."""
+        """Return a path in a read-only folder as inside the workspace if the call reads it; refuse to write it."""
         if seen.inside or not self.workspace.lends(seen.path):
             return seen
         if effect is not Effect.READ:
@@ -109,7 +125,7 @@ class Subjects:
         return replace(seen, inside=True)
 
     def _with_lent(self, command: ResolvedCommand) -> ResolvedCommand:
-        """``command``, which may read what is lent: in the sandbox nothing of that can be written."""
+        """Return ``command`` with read-only folders as readable: the sandbox keeps them from being written."""
 
         def lent(files: Sequence[TouchedPath]) -> tuple[TouchedPath, ...]:
             return tuple(
@@ -119,7 +135,7 @@ class Subjects:
         return replace(command, reads=lent(command.reads), named=lent(command.named))
 
     def seen(self, path: Path) -> TouchedPath:
-        """What rules know of a resolved path."""
+        """Return what rules need to know about a resolved path."""
         places = self.workspace.places(path)
         own = self.own
         secret = holds_secret(path, self.workspace) or bool(own and path in own.secrets)
@@ -133,16 +149,108 @@ class Subjects:
 
 
 def judging():
-    """What judging a command takes. Not before one is judged: most of it is grammar."""
-    from ba_tui.permissions.shell import judging  # noqa: PLC0415
+    """Return the module that judges commands. It is loaded on first use because it holds the shell grammar."""
+    from ba_tui.permissions import command_judging  # noqa: PLC0415
 
-    return judging
+    return command_judging
 
 
 def _whole(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``args`` with the defaults of what is left out, since conditions are about what would really happen."""
+    """Return ``args`` with defaults filled in, since conditions are about the effective arguments."""
     known: Any = tool.input_schema.get("properties")
     if not isinstance(known, Mapping):
         return args
     fields = cast("Mapping[str, Any]", known).items()
     return {**{name: about["default"] for name, about in fields if name not in args and "default" in about}, **args}
+
+
+_EDITORS = frozenset(rule.partition("(")[0] for rule in EDITS)
+_SEARCHES = frozenset({"web_search"})
+MCP = "mcp__"
+"""The prefix of MCP tool names."""
+
+
+def risks(subject: Subject, workspace: Workspace, cwd: Path) -> tuple[Risk, ...]:
+    """Return what the user should know before allowing a call; ``cwd`` is the folder in which a command would run."""
+    if subject.tool.startswith(MCP):
+        return ("calls an MCP server", *(("outside the workspace",) if subject.outside else ()))
+    if subject.command is not None:
+        code = subject.tool in CODE_TOOLS
+        if subject.commands and not subject.trouble:
+            return judging().risks(subject)
+        text = literals(subject.command) if code else subject.command
+        away = subject.outside or looks_outside(text, workspace, cwd)
+        return risks_of_code(subject.command, away) if code else risks_of(subject.command, away)
+    if subject.asks:
+        return ("writes to memory",)
+    by_effect: dict[Effect, tuple[Risk, ...]] = {
+        Effect.WRITE: ("writes",),
+        Effect.NETWORK: ("network",),
+        Effect.EXECUTE: ("runs a command",),
+    }
+    outside: tuple[Risk, ...] = ("outside the workspace",) if subject.outside else ()
+    return (*by_effect.get(subject.effect, ()), *outside)
+
+
+GUARDING = "for files that run something or instruct models"
+"""Explains rules about @guarded, whose name alone means nothing to a user."""
+
+
+def named(rule: Rule) -> str:
+    """Return a rule and its source for display."""
+    place = rule.source or "given"
+    return f"{rule.text} ({f'{place}: {GUARDING}' if rule.pattern == '@guarded' else place})"
+
+
+def secret_named(rule: Rule, subject: Subject, workspace: Workspace) -> str:
+    """Return a sentence that names the file with secrets if ``rule`` is about secrets; empty otherwise."""
+    if rule.pattern != "@secret":
+        return ""
+    files = (seen for each in subject.files() for seen in each.paths)
+    secret = next(seen for seen in (*subject.paths, *subject.named, *files) if seen.secret)
+    return f" {workspace.shown(secret.path)} holds secrets, so tools neither read nor write it."
+
+
+def key_of(rule: Rule) -> str:
+    """Return the key under which hits of a rule are counted."""
+    return f"{rule.verdict} {rule.text}{terms_text(rule.terms)}"
+
+
+def for_session(subject: Subject) -> str | None:
+    """Return rules that cover similar calls for the session, if they are broader than ``suggested``; None if none
+    should."""
+    if subject.stays:
+        return f"{subject.tool}({SANDBOXED})"
+    if subject.tool in _EDITORS and subject.paths:
+        plain = all(seen.relative is not None and not seen.guarded for seen in subject.paths)
+        return joined_rules(EDITS) if plain else None
+    return subject.tool if subject.tool in _SEARCHES or subject.tool.startswith(MCP) else None
+
+
+def suggested(subject: Subject) -> str | None:
+    """Return the narrowest rule that covers this and similar calls; None if none should be remembered."""
+    if subject.tool in SHELL_TOOLS:
+        return subject.offer
+    if subject.asks:
+        return None
+    if subject.tool.startswith(MCP) and not subject.paths:
+        # The meaning of a third-party tool's arguments is unknown, except for addresses.
+        host = domain_of(subject.target) if "://" in subject.target else ""
+        return f"{subject.tool}({host})" if host else subject.tool
+    if subject.command is not None:
+        return f"{subject.tool}({subject.command})" if rememberable(subject.command) else None
+    if subject.kinds:
+        # Reads need no rule. Unknown statements and those that reach further should not get one.
+        kinds = set(subject.kinds - {"read"})
+        return f"{subject.tool}({kinds.pop()})" if kinds in ({"write"}, {"ddl"}) and not subject.outside else None
+    if len(subject.paths) > 1 or subject.tool in _SEARCHES:
+        return None
+    if subject.paths:
+        seen = subject.paths[0]
+        about = literal(seen.relative if seen.relative is not None else seen.path.as_posix())
+    else:
+        about = domain_of(subject.target) or literal(subject.target)
+    if not about:
+        return subject.tool if subject.effect is not Effect.NETWORK else None
+    text = f"{subject.tool}({about})"
+    return text if len(about) <= LONGEST_RULE and text.isprintable() and about == about.strip() else None

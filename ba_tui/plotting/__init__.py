@@ -1,4 +1,4 @@
-"""Draws charts as lines of text, for any face and for documents. Pure; may import core alone.
+"""Draw charts as lines of text, for faces and documents. Pure; may import core only.
 
-The public face: ``drawing.drawn``, and ``scales`` for numbers and times in words.
+The public functions are ``drawing.drawn``, and ``scales`` for numbers and times in words.
 """

@@ -1,22 +1,22 @@
-"""Cells of a drawing, each a character and a role, and dots within cells. What is drawn is not known here."""
+"""A canvas of cells, each a character with a role, with dots inside cells; and the axes around it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
-
+from ba_tui.core.text.cells import fit, width_of
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
+from ba_tui.plotting.scales import Scale
 
 Role: TypeAlias = Literal["text", "dim", "title", "1", "2", "3", "4", "5", "6", "7", "8"]
-"""What a run is, for whoever chooses colours; numbers are series."""
+"""The role of a run, for the choice of colours; numbers are series."""
 SERIES: tuple[Role, ...] = ("1", "2", "3", "4", "5", "6", "7", "8")
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bits of a Braille character, by row and column."""
+"""Bits of a Braille character by row and column."""
 _WHOLE = (0x47, 0xB8)
-"""The bits of its left and its right column."""
+"""Bits of its left and right column."""
 
 
 class Run(NamedTuple):
@@ -30,7 +30,7 @@ Line: TypeAlias = tuple[Run, ...]
 
 
 class Signs(NamedTuple):
-    """Characters of one cell each. ``fills`` and ``marks`` tell series apart without colour."""
+    """Characters of one cell each. ``fills`` and ``marks`` distinguish series without colour."""
 
     fills: str = "█░▓▒╳▪═∙"
     marks: str = "●▲■◆○△□◇"
@@ -46,7 +46,7 @@ class Signs(NamedTuple):
     box: tuple[str, str, str, str] = ("▐", "█", "┃", "▌")
     more: str = "…"
     dots: bool = True
-    """Whether Braille characters draw dots within cells."""
+    """Whether Braille characters draw dots inside cells."""
 
 
 UNICODE = Signs()
@@ -69,9 +69,9 @@ ASCII = Signs(
 
 
 @frozen
-class Room:
-    """``width`` and ``height`` in cells. ``grow``: more lines than ``height`` may come, where a chart has more bars.
-    ``bare``: neither title nor notes, for a few lines."""
+class DrawingArea:
+    """The area of a drawing: ``width`` and ``height`` in cells. ``grow``: allow more lines than ``height`` for charts
+    with more bars. ``bare``: without title and notes, for small areas."""
 
     width: int
     height: int
@@ -89,16 +89,16 @@ class Canvas:
         self._roles: list[list[Role]] = [["text"] * width for _ in range(height)]
         self.signs = signs
         self.fine = (2, 4) if signs.dots else (1, 1)
-        """Dots of a cell, across and down."""
+        """Dots of a cell, horizontally and vertically."""
         self._bits = [[0] * width for _ in range(height)] if signs.dots else []
 
     def put(self, x: int, y: int, sign: str, role: Role = "text") -> None:
-        """Put one character of one cell; nothing outside of the canvas."""
+        """Put a character into a cell; ignored outside the canvas."""
         if 0 <= x < self.width and 0 <= y < self.height:
             self._texts[y][x], self._roles[y][x] = sign, role
 
     def dot(self, x: int, y: int, series: int) -> None:
-        """Put a dot of a series, in dots from the upper left."""
+        """Put a dot of a series, in dot coordinates from the upper left."""
         across, down = self.fine
         column, row = x // across, y // down
         if not (0 <= column < self.width and 0 <= row < self.height):
@@ -111,7 +111,7 @@ class Canvas:
             self.put(column, row, marks[series % len(marks)], SERIES[series % len(SERIES)])
 
     def upright(self, x: int, top: int, bottom: int, series: int) -> None:
-        """Put dots below each other, both ends included."""
+        """Put a vertical line of dots, both ends included."""
         across, down = self.fine
         column, top, bottom = x // across, max(0, top), min(bottom, self.height * down - 1)
         if not self._bits or bottom - top < down:
@@ -129,7 +129,7 @@ class Canvas:
             self.dot(x, y, series)
 
     def segment(self, start: tuple[int, int], end: tuple[int, int], series: int) -> None:
-        """Put dots from one place to another, column by column."""
+        """Put a line of dots between two points, column by column."""
         (x, y), (to_x, to_y) = sorted((start, end))
         low, high = min(y, to_y), max(y, to_y)
         slope = (to_y - y) / (to_x - x) if to_x > x else 0.0
@@ -142,13 +142,13 @@ class Canvas:
             self.upright(column, min(top, bottom), max(top, bottom), series)
 
     def underline(self, y: int, sign: str) -> None:
-        """Draw a line in the cells of a row that are free."""
+        """Fill the free cells of a row."""
         for x in range(self.width):
             if self._texts[y][x] == " ":
                 self.put(x, y, sign, "dim")
 
     def lines(self) -> list[Line]:
-        """What was drawn, cells of one role joined."""
+        """Return the lines, with adjacent cells of one role joined."""
         found: list[Line] = []
         for y in range(self.height):
             texts = self._texts[y]
@@ -162,7 +162,7 @@ class Canvas:
 
 
 def joined(cells: Iterable[tuple[str, Role]]) -> Line:
-    """Characters with roles as runs."""
+    """Return characters with roles as runs."""
     runs: list[Run] = []
     texts: list[str] = []
     before: Role = "text"
@@ -177,20 +177,57 @@ def joined(cells: Iterable[tuple[str, Role]]) -> Line:
     return tuple(runs)
 
 
-def width_of(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
-
-
 def safe(text: str) -> str:
-    """A name or value from data as one line that can be painted."""
+    """Return a name or value from data as one line that is safe to paint."""
     text = " ".join(text.split())
     return text if text.isascii() and text.isprintable() else paintable(text, newlines=False)
 
 
-def fitted(text: str, width: int, *, right: bool = False, more: str = "…") -> str:
-    """``text`` in exactly ``width`` cells; what is cut off is marked."""
-    size = width_of(text)
-    if size > width:
-        kept = width - len(more)
-        return set_cell_size(text, kept) + more if kept > 0 else set_cell_size(text, max(0, width))
-    return " " * (width - size) + text if right else text + " " * (width - size)
+LEAST_WIDTH = 8
+LABEL_WIDTH = 14
+
+
+def label_width(scale: Scale) -> int:
+    """Return the width of the value labels in cells."""
+    return min(LABEL_WIDTH, max(map(width_of, scale.labels), default=1))
+
+
+def row_of(scale: Scale, value: float, height: int) -> int:
+    """Return the row, from the top, of ``value``."""
+    return height - 1 - round(max(0.0, min(1.0, scale.share(value))) * (height - 1))
+
+
+def canvas_for(area: DrawingArea, scale: Scale, height: int) -> Canvas:
+    """Return a canvas that leaves area for the labels of ``scale``."""
+    return Canvas(max(LEAST_WIDTH, area.width - label_width(scale) - 2), height, area.signs)
+
+
+def framed(canvas: Canvas, scale: Scale, below: Sequence[tuple[int, str]], signs: Signs) -> list[Line]:
+    """Return the canvas with its axes; ``below``: columns with labels, without those that overlap."""
+    size = label_width(scale)
+    rows: dict[int, str] = {}
+    for tick, label in zip(scale.ticks, scale.labels, strict=True):
+        rows.setdefault(row_of(scale, tick, canvas.height), label)
+    lines: list[Line] = []
+    for at, line in enumerate(canvas.lines()):
+        label = fit(rows.get(at, ""), size, right=True, more=signs.more)
+        lines.append((Run(f"{label} {signs.tick if at in rows else signs.upright}", "dim"), *line))
+    shown, columns = placed(below, canvas.width)
+    rule = "".join(signs.mark if at in columns else signs.flat for at in range(canvas.width))
+    lines.append((Run(f"{' ' * size} {signs.corner}{rule}", "dim"),))
+    lines.append((Run(f"{' ' * (size + 2)}{shown}", "dim"),))
+    return lines
+
+
+def placed(labels: Sequence[tuple[int, str]], width: int) -> tuple[str, set[int]]:
+    """Return labels centred below their columns, and the columns that have one."""
+    text, used, columns = "", 0, set[int]()
+    for column, label in labels:
+        size = width_of(label)
+        start = max(0, min(width - size, column - size // 2))
+        if size > width or (columns and start < used + 1):
+            continue
+        text += " " * (start - used) + label
+        used = start + size
+        columns.add(column)
+    return text.rstrip(), columns

@@ -1,4 +1,4 @@
-"""Axes: where their ticks are, and numbers and times as labels."""
+"""Axes: the positions of their ticks, and labels for numbers and times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIME_STEPS: tuple[tuple[TimeUnit, int], ...] = (
 
 @frozen
 class Scale:
-    """An axis from ``low`` to ``high`` with ``ticks`` and their ``labels``; ``log``: by powers of ten."""
+    """An axis from ``low`` to ``high`` with ``ticks`` and their ``labels``; ``log``: logarithmic."""
 
     low: float
     high: float
@@ -44,7 +44,7 @@ class Scale:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """Where ``value`` lies, from 0 at ``low`` to 1 at ``high``; beyond that outside of the axis."""
+        """Return the position of ``value``, from 0 at ``low`` to 1 at ``high``; outside the axis beyond that."""
         if self.log:
             if value <= 0:
                 return -1.0
@@ -54,7 +54,7 @@ class Scale:
 
 
 def nice_step(span: float, count: int) -> float:
-    """A step of 1, 2 or 5 times a power of ten, with at most ``count`` of them in ``span``."""
+    """Return a step of 1, 2 or 5 times a power of ten, of which at most ``count`` fit into ``span``."""
     if not span > 0:
         return 1.0
     rough = span / max(1, count)
@@ -63,7 +63,8 @@ def nice_step(span: float, count: int) -> float:
 
 
 def number_scale(low: float, high: float, count: int, *, log: bool = False, plain: bool = False) -> Scale:
-    """An axis of numbers from ``low`` to ``high``, widened to whole steps. ``plain``: no thousands separators."""
+    """Return an axis of numbers from ``low`` to ``high``, extended to whole steps. ``plain``: no thousands
+    separators."""
     if log:
         return _log_scale(low, high, count)
     if low == high:
@@ -76,7 +77,7 @@ def number_scale(low: float, high: float, count: int, *, log: bool = False, plai
 
 
 def value_range_scale(low: float, high: float, count: int, *, plain: bool = False) -> Scale:
-    """An axis of numbers from just ``low`` to ``high``, with ticks inside: for positions, not for amounts."""
+    """Return an axis exactly from ``low`` to ``high`` with ticks inside: for positions, not for amounts."""
     if low == high:
         return Scale(low - 0.5, high + 0.5, (low,), (number_label(low, 1 if low == int(low) else 0, plain=plain),))
     step = nice_step(high - low, count)
@@ -94,7 +95,7 @@ def _log_scale(low: float, high: float, count: int) -> Scale:
 
 
 def number_label(value: float, step: float = 0, *, plain: bool = False) -> str:
-    """``value`` with thousands separators, as exact as ``step`` needs; by itself at most six figures."""
+    """Return ``value`` with thousands separators and the precision of ``step``; without a step, at most six digits."""
     if value == 0 or abs(value) < abs(step) * 1e-6:
         return "0"
     size = max(abs(value), abs(step))
@@ -119,7 +120,7 @@ def _trimmed(value: float, step: float) -> str:
 
 
 def time_scale(low: float, high: float, count: int) -> Scale:
-    """An axis of times, in seconds since the epoch, with ticks where a day, month or year begins."""
+    """Return an axis of times, in seconds since the epoch, with ticks at the start of days, months or years."""
     if low == high:
         return Scale(low - 0.5, high + 0.5, (low,), (time_label(low, unit_of((low,))),))
     unit, every = next(
@@ -147,7 +148,7 @@ def _ticks(low: float, high: float, unit: TimeUnit, every: int) -> Sequence[floa
 
 
 def moment(seconds: float) -> datetime:
-    """The time of a position on a time axis, as near as a calendar of years 1 to 9999 has it."""
+    """Return the time of a position on a time axis, limited to the years 1 to 9999."""
     try:
         return EPOCH + timedelta(seconds=seconds)
     except OverflowError:
@@ -182,7 +183,8 @@ def _after(at: datetime, unit: TimeUnit, every: int) -> datetime:
 
 
 def time_label(seconds: float, unit: TimeUnit) -> str:
-    """A time as exact as ``unit``: ``2026``, ``2026 Q3``, ``2026-07``, ``2026-07-14``, ``07-14 08:00``."""
+    """Return a time with the precision of ``unit``: ``2026``, ``2026 Q3``, ``2026-07``, ``2026-07-14``, ``07-14
+    08:00``."""
     at = moment(seconds)
     match unit:
         case "year":
@@ -200,7 +202,7 @@ def time_label(seconds: float, unit: TimeUnit) -> str:
 
 
 def unit_of(times: Sequence[float]) -> TimeUnit:
-    """The coarsest unit at whose beginnings all ``times`` lie."""
+    """Return the coarsest unit at whose start all ``times`` are."""
     found = [moment(each) for each in times]
     if any(each.second or each.microsecond for each in found):
         return "second"

@@ -1,1 +1,1 @@
-"""Child processes: supervised, limited, ended with all they started, their output bounded. May import core alone."""
+"""Child processes: supervised, limited, ended with all their descendants, with bounded output. May import core only."""

@@ -1,6 +1,7 @@
-"""Runs a command to its end: a thread reads what it prints, bounded, and shows it live.
+"""Run a command to its end: a thread reads its output, bounded, shows it live, and stores large output in a file.
 
-What the command is and what the model reads of it is up to the caller; ending its processes is supervised.py's.
+Callers decide what the command is and what the model reads; ``supervised.py`` ends its processes, and
+``sessions/artifacts.py`` implements the file.
 """
 
 from __future__ import annotations
@@ -17,33 +18,102 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.ports.tools import OutputSpill
 from ba_tui.core.text.wording import byte_size
-from ba_tui.processes.output import NewSpill, Output
-from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, Supervised
-from ba_tui.processes.terminal_text import coloured, open_sequence
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, SupervisedProgram
+from ba_tui.processes.terminal_text import Capture, coloured, open_sequence
+
+NewSpill = Callable[[], OutputSpill]
+
+
+class Output:
+    """Output of a program: head and tail in memory, and all of it in a file once it is large. Thread-safe."""
+
+    def __init__(self, new_spill: NewSpill | None = None) -> None:
+        self.ref: str | None = None
+        self.trouble = ""
+        """Why large output is not stored."""
+        self._new_spill = new_spill
+        self._spill: OutputSpill | None = None
+        self._capture = Capture()
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        return self._capture.total
+
+    @property
+    def lines(self) -> int:
+        return self._capture.lines
+
+    def feed(self, data: bytes) -> None:
+        with self._lock:
+            self._capture.feed(data)
+        if self._new_spill is None or self._capture.total <= Capture.HEAD:
+            return
+        try:
+            if self._spill is None:
+                self._spill = self._new_spill()
+                data = self._capture.after(0)[1]
+            self._spill.write(data)
+            if self._spill.left_out and not self.trouble:
+                self.trouble = f"more than {byte_size(self._spill.largest)}: only head and tail are stored"
+        except (OSError, StorageError) as error:
+            self._forget(error)
+
+    def close(self, *, keep: bool) -> None:
+        """Finish the output. ``keep``: whether to keep the stored file."""
+        if self._spill is None:
+            return
+        try:
+            if keep:
+                self.ref = self._spill.finish("text").ref
+            else:
+                self._spill.drop()
+        except (OSError, StorageError) as error:
+            self._forget(error)
+
+    def _forget(self, error: Exception) -> None:
+        self.trouble = f"the whole could not be stored: {error}"
+        self._new_spill = None
+        if self._spill:
+            with suppress(OSError, StorageError):
+                self._spill.drop()
+
+    def text(self) -> str:
+        """Return the output with colours, without its middle if it is large."""
+        with self._lock:
+            return self._capture.text()
+
+    def after(self, offset: int) -> tuple[int, bytes]:
+        """Return how many bytes from ``offset`` on are no longer in memory, and the rest."""
+        with self._lock:
+            return self._capture.after(offset)
+
 
 SOONEST, LATEST = 0.1, 1.0
-"""Seconds between two looks: the more room there is, the longer."""
-# Shared memory counts in no rlimit, so a thread watches it while a program runs. A file in ``/dev/shm`` that no
-# process maps is not counted here; the limit for files applies to it.
+"""Seconds between two checks: the more memory is free, the longer."""
+# No rlimit counts shared memory, so a thread watches it while a program runs. Files in ``/dev/shm`` that no process
+# maps are not counted here; the file size limit applies to them.
 
 GROWTH = 4_000_000_000
-"""Bytes a second that no process outgrows."""
+"""Maximum growth of a process in bytes per second."""
 
 
 class MemoryWatch:
-    """Ends each process below another that has more than ``most`` bytes, its own and shared ones. None: no limit."""
+    """Kill each process below another one that uses more than ``most`` bytes, own and shared. None: no limit."""
 
     def __init__(self, most: int | None) -> None:
         self.ended = 0
-        """Processes that were ended."""
+        """Number of killed processes."""
         self._most = most if sys.platform == "linux" else None
         self._next = time.monotonic() + LATEST / 4
 
     @property
     def note(self) -> str:
-        """What was done, for who reads the result; empty when it was nothing."""
+        """Return what was killed, for the reader of the result; empty for nothing."""
         if not self.ended or self._most is None:
             return ""
         who = "a process was" if self.ended == 1 else f"{self.ended} processes were"
@@ -51,11 +121,11 @@ class MemoryWatch:
 
     @property
     def pause(self) -> int | None:
-        """Milliseconds until the next look; None when there is nothing to look for."""
+        """Return the milliseconds until the next check; None without a limit."""
         return None if self._most is None else max(0, round((self._next - time.monotonic()) * 1_000))
 
     def look(self, root: int) -> None:
-        """Look at what runs below the process ``root``, when it is time again."""
+        """Check the processes below ``root`` if it is time."""
         now = time.monotonic()
         if self._most is None or now < self._next:
             return
@@ -82,7 +152,7 @@ def _below(root: int) -> Iterator[int]:
 
 
 def _size(pid: int) -> int:
-    """Bytes in memory that belong to no file; 0 where that can't be read."""
+    """Return the bytes in memory that belong to no file; 0 if unreadable."""
     with suppress(OSError):
         status = Path(f"/proc/{pid}/status").read_bytes()
         lines = (line.split() for line in status.split(b"\n") if line.startswith((b"RssAnon:", b"RssShmem:")))
@@ -91,16 +161,16 @@ def _size(pid: int) -> int:
 
 
 LIVE_BYTES = 8_000
-"""Bytes shown live at a time; of a flood the rest is skipped, the end shows head and tail."""
+"""Maximum bytes shown live at a time; the rest of a flood is skipped, and the final output has its head and tail."""
 TICK_SECONDS = 0.05
 ATTEMPTS, ATTEMPT = 20, 20
-"""How often, and for how many milliseconds, to try to end what lost its supervisor."""
+"""How often, and for how many milliseconds, to try to end processes that lost their supervisor."""
 
 Listener = Callable[[str], None]
 
 
 class _Live:
-    """The output on its way to who watches, a few times a second and never more than a pane can take."""
+    """Output on its way to listeners, a few times a second and bounded to what a pane can show."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, listener: Listener | None) -> None:
         self.listeners: set[Listener] = {listener} if listener else set()
@@ -112,10 +182,10 @@ class _Live:
         self._skipped = 0
         self._due = False
         self.note = ""
-        """What is wrong with storing it; shown with what is skipped, which it would else go by with."""
+        """A problem with storing the output, shown with the skipped bytes."""
 
     def feed(self, data: bytes) -> None:
-        """Called by the reading thread."""
+        """Add output. Called by the reading thread."""
         if not self.listeners:
             return
         with self._lock:
@@ -149,7 +219,7 @@ class _Live:
 
 
 def holders(pipe: int) -> set[int]:
-    """Other processes that hold an end of ``pipe``; none where the system does not tell."""
+    """Return the other processes with an end of ``pipe`` open; empty if the system cannot tell."""
     name = f"pipe:[{os.fstat(pipe).st_ino}]"
     found: set[int] = set()
     with suppress(OSError):
@@ -160,7 +230,7 @@ def holders(pipe: int) -> set[int]:
 
 
 def _opened(folder: Path) -> set[str]:
-    """What the file descriptors listed in ``folder`` lead to."""
+    """Return the targets of the file descriptors listed in ``folder``."""
     targets: set[str] = set()
     try:
         links = list(folder.iterdir())
@@ -173,11 +243,12 @@ def _opened(folder: Path) -> set[str]:
 
 
 class Process:
-    """One supervised program, whose output is kept bounded and shown live. ``exit_code`` None: it was let go before it
-    ended, or its supervisor was killed.
+    """A supervised program with bounded output, shown live. ``exit_code`` None: it was released before its end, or its
+    supervisor was killed.
 
-    ``left``: processes it left running, which were ended; ``over``: it was ended as more than so many ran. ``freed``:
-    who waits need not any longer. ``listener`` hears all; a later one (``listen``) may miss what is printed at once.
+    ``left``: number of processes it left running, which were ended; ``over``: it was ended because more than so many
+    ran. ``freed``: waiting is no longer necessary. ``listener`` receives all output; a later one (``listen``) may miss
+    output printed at that moment.
 
     Raises:
         OSError: the supervisor could not be started.
@@ -199,7 +270,7 @@ class Process:
         self._printed, inner_output = os.pipe()
         self._woken, self._wake = os.pipe()
         try:
-            self._supervised = Supervised(program, Descriptors(inner_output))
+            self._supervised = SupervisedProgram(program, Descriptors(inner_output))
         except BaseException:
             for end in (self._printed, self._woken, self._wake):
                 os.close(end)
@@ -215,17 +286,17 @@ class Process:
 
     @property
     def folder(self) -> str:
-        """The folder that the program named last; empty when it named none."""
+        """Return the last folder that the program reported; empty if none."""
         return self._supervised.folder
 
     @property
     def pipe_codes(self) -> tuple[int, ...]:
-        """The exit codes that the program named with its folder; none when it named none."""
+        """Return the exit codes that the program reported with its folder; empty if none."""
         return self._supervised.pipe_codes
 
     @property
     def notes(self) -> str:
-        """What the program said before those codes, up to a ``!``."""
+        """Return the text that the program reported before those codes, up to a ``!``."""
         return self._supervised.notes
 
     @property
@@ -238,30 +309,30 @@ class Process:
 
     @property
     def started(self) -> bool:
-        """Whether the supervisor has said that the program runs."""
+        """Return whether the supervisor has reported the start of the program."""
         return self._supervised.started
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Hear on the event loop what is printed; an empty text is its end. Call what comes back to stop."""
+        """Receive output on the event loop; an empty text marks its end. Returns a function that stops it."""
         self._live.listeners.add(listener)
         return lambda: self._live.listeners.discard(listener)
 
     def end(self) -> None:
-        """Ask the supervisor to end everything; ``ended`` is set when the program is gone, within some seconds."""
+        """Ask the supervisor to end all processes; ``ended`` is set when the program is gone, within seconds."""
         self._supervised.end()
 
     def let_go(self, *, keep: bool) -> None:
-        """The same, and read no further: ``ended`` is set at once. ``keep``: what was printed is wanted."""
+        """End all processes and stop reading: ``ended`` is set immediately. ``keep``: whether to keep the output."""
         with self._lock, suppress(OSError):
             if not self._closed:
                 self._keep = keep
                 os.write(self._wake, b".")
 
     def _watch(self) -> None:
-        """The reading thread, from the first byte until the supervisor is gone."""
+        """Run in the reading thread, from the first byte until the supervisor is gone."""
         try:
             self._read_all()
-            # Only now: what a program says of being ended is no part of what it printed until it was let go.
+            # End it only now: messages about being ended are not part of its output.
             self.end()
             self.output.close(keep=self._keep)
         finally:
@@ -275,7 +346,7 @@ class Process:
             self._supervised.wait()
 
     def _read_all(self) -> None:
-        """Until the program has ended or is let go."""
+        """Read until the program has ended or is released."""
         states = self._supervised.states
         poll = select.poll()
         for end in (self._printed, states, self._woken):
@@ -291,13 +362,13 @@ class Process:
                 else:
                     reading = False
             self.memory.look(self._supervised.supervisor)
-        # What is in the pipe by now belongs to it; something it left behind may go on to fill it.
+        # Read the rest of its output, but bounded: processes that it left behind may keep filling the pipe.
         for _ in range(64):
             if not self._take():
                 break
 
     def _take(self) -> bytes | None:
-        """One piece of output; empty at its end, None when there is none now."""
+        """Read a piece of output; empty at the end, None if there is none now."""
         try:
             data = os.read(self._printed, CHUNK_BYTES)
         except BlockingIOError:
@@ -309,14 +380,14 @@ class Process:
         return data
 
     def _read_states(self) -> bool:
-        """False once nothing more is to be expected."""
+        """Read status lines; returns False at the last one."""
         more = self._supervised.read_states()
         if not more and self._supervised.exit_code is None:
             self._end_orphans()
         return more
 
     def _end_orphans(self) -> None:
-        """The supervisor went away without a word (something killed it): end the rest, as far as it can be found."""
+        """Kill the processes of a program whose supervisor was killed, as far as they can be found."""
         self._supervised.kill_group()
         poll = select.poll()
         poll.register(self._printed, 0)
@@ -324,7 +395,7 @@ class Process:
             for pid in holders(self._printed):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            # A look may miss what has just been forked; the pipe itself knows when nobody holds it any more.
+            # A scan may miss new forks; the pipe itself signals when no process has it open.
             if poll.poll(ATTEMPT):
                 return
 

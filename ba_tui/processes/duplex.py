@@ -1,4 +1,4 @@
-"""A supervised program that talks on its standard input and output by lines, as MCP servers do."""
+"""A supervised program that exchanges lines over standard input and output, such as an MCP server."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from contextlib import suppress
 from typing import Self
 
 from ba_tui.core.errors import BaError
-from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, Supervised
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, SupervisedProgram
 from ba_tui.processes.terminal_text import Capture
 
 MAX_LINE_BYTES = 64_000_000
-CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = 4.0
 LEAVE_SECONDS = 0.5
-"""After its input was closed, until it is ended."""
+"""Seconds between closing its input and ending it."""
 ENDS_BYTES = 2_000
 ENDLESS = 20
-"""How often the limit of a line, after which it counts as one without an end."""
+"""Multiple of the line limit after which a line counts as endless."""
 BREATH = 16
-"""Pieces that are read before others have their turn."""
+"""Pieces to read before yielding to other tasks."""
 
 
 class LineTooLong(BaError):
-    """The program sent a line beyond the limit, which was passed over. ``ends``: its first and its last bytes."""
+    """The program sent a line beyond the limit, which was skipped. ``ends``: its first and last bytes."""
 
     kind = "execution_error"
 
@@ -36,11 +36,11 @@ class LineTooLong(BaError):
 
 
 class LineEndless(LineTooLong):
-    """The program goes on with a line that is many times beyond the limit. Nothing more of it can be read."""
+    """The program keeps sending a line many times beyond the limit. Nothing more can be read."""
 
 
 class LineUnfinished(BaError):
-    """The program sent a part of a line and nothing more for a while. ``line``: that part."""
+    """The program sent a part of a line and then nothing for a while. ``line``: that part."""
 
     kind = "execution_error"
 
@@ -50,11 +50,11 @@ class LineUnfinished(BaError):
 
 
 class DuplexChild:
-    """One program below the supervisor; it ends with ``close``, and when ba is gone, with all it started.
+    """A program below the supervisor; it ends with ``close``, and when ba is gone, with all processes it started. Made
+    by ``start``; used from one event loop.
 
-    Lines are read when they are asked for: until then the program waits once its pipe is full. What it prints on its
-    standard error is kept, head and tail; ``heard`` is given it too, as it comes. ``longest``: bytes of a line. Used
-    from one event loop. Made by ``start``.
+    Lines are read on request: until then the program blocks once its pipe is full. Head and tail of its standard error
+    are kept; ``heard`` receives it as it arrives. ``longest``: maximum bytes of a line.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class DuplexChild:
         self._errors, inner_errors = os.pipe()
         ours, theirs = (self._input, self._output, self._errors), (inner_input, inner_output, inner_errors)
         try:
-            self._supervised = Supervised(program, Descriptors(inner_output, inner_errors, inner_input))
+            self._supervised = SupervisedProgram(program, Descriptors(inner_output, inner_errors, inner_input))
         except BaseException:
             for end in ours:
                 os.close(end)
@@ -91,7 +91,7 @@ class DuplexChild:
     async def start(
         cls, program: Program, heard: Callable[[bytes], None] | None = None, longest: int = MAX_LINE_BYTES
     ) -> Self:
-        """Start ``program``. Raises OSError when that fails."""
+        """Start ``program``. Raises OSError if that fails."""
         child = await asyncio.to_thread(cls, program, heard, longest)
         loop = asyncio.get_running_loop()
         loop.add_reader(child._errors, child._hear)
@@ -100,23 +100,27 @@ class DuplexChild:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs, and when its supervisor was killed."""
+        """Return the exit code; None while it runs, or if its supervisor was killed."""
         return self._supervised.exit_code
 
     @property
     def over(self) -> bool:
-        """Whether its output has ended and all of it was read."""
-        return not self._received and (not self._more or self._ended.is_set())
+        """Return whether its output has ended and was read completely."""
+        return not self._received and not self._more
 
     @property
     def errors(self) -> str:
-        """What it printed on its standard error, its middle left out when that is much."""
+        """Return its standard error, without the middle if it is long."""
         return self._said.text()
 
     async def read_line(self, quiet: float | None = None) -> bytes:
-        """The next line without its end; empty at the end of the output. Raises LineTooLong; the next call goes on
-        behind that line. Raises LineEndless, after which the program is of no use. Raises LineUnfinished when nothing
-        follows a part of a line for ``quiet`` seconds; the next call goes on with that line."""
+        """Return the next line without its end; empty at the end of the output.
+
+        Raises:
+            LineTooLong: the next call continues after that line.
+            LineEndless: the program is of no further use.
+            LineUnfinished: no data followed a part of a line for ``quiet`` seconds; the next call continues that line.
+        """
         loop = asyncio.get_running_loop()
         searched = skipped = pieces = 0
         head = b""
@@ -135,8 +139,9 @@ class DuplexChild:
             if self._read():
                 continue
             if not self._more or self._ended.is_set():
-                rest, self._received = bytes(self._received), bytearray()
-                return rest
+                # A process that the program left may keep the pipe open.
+                self._more = False
+                return self.take_line()
             self._changed.clear()
             loop.add_reader(self._output, self._changed.set)
             try:
@@ -154,12 +159,12 @@ class DuplexChild:
         return line
 
     def take_line(self) -> bytes:
-        """Take the part of a line that has come as a whole line."""
+        """Return the received part of a line as a whole line."""
         line, self._received = bytes(self._received), bytearray()
         return line
 
     async def write(self, data: bytes) -> None:
-        """Send ``data``; waits while the program does not read. Raises BrokenPipeError when it can't any more."""
+        """Send ``data``; waits while the program does not read. Raises BrokenPipeError after its end."""
         loop = asyncio.get_running_loop()
         async with self._writing:
             rest = memoryview(data)
@@ -178,14 +183,13 @@ class DuplexChild:
                             loop.remove_writer(self._input)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until it has ended, at most so many seconds."""
+        """Wait for its end, at most so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
 
     async def close(self) -> None:
-        """Close its input, so that it can leave by itself, then end it with all it started; returns when it has ended,
-        after some seconds at most."""
+        """Close its input so that it can exit, then end it with all processes it started; returns within seconds."""
         if not self._let_go.alive:
             return
         loop = asyncio.get_running_loop()
@@ -197,15 +201,15 @@ class DuplexChild:
         if not self._let_go.alive:
             return
         self._supervised.end()
-        await self.wait(2 * CLOSE_SECONDS)
+        await self.wait(CLOSE_SECONDS)
         for end in (self._errors, self._output, self._supervised.states):
             loop.remove_reader(end)
-        loop.remove_writer(self._input)
         self._let_go()
+        self._more = False
         self._note_end()
 
     def _read(self) -> bool:
-        """Take in a piece of output, if there is one now."""
+        """Receive a piece of output if available."""
         if not self._let_go.alive:
             return False
         try:
@@ -217,13 +221,12 @@ class DuplexChild:
         return bool(data)
 
     def _hear(self) -> None:
-        with suppress(BlockingIOError):
-            data = os.read(self._errors, CHUNK_BYTES)
-            self._said.feed(data)
-            if self._heard and data:
-                self._heard(data)
-            if not data:
-                asyncio.get_running_loop().remove_reader(self._errors)
+        data = os.read(self._errors, CHUNK_BYTES)
+        self._said.feed(data)
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._errors)
+        elif self._heard:
+            self._heard(data)
 
     def _look(self) -> None:
         if self._supervised.read_states():
@@ -231,11 +234,10 @@ class DuplexChild:
         if self._supervised.exit_code is None:
             self._supervised.kill_group()
         asyncio.get_running_loop().remove_reader(self._supervised.states)
-        self._hear()
         self._note_end()
 
     def _note_end(self) -> None:
-        """Free who reads or writes."""
+        """Wake up readers and writers."""
         if self._egress:
             self._egress.close()
         for event in (self._ended, self._changed, self._free):
@@ -243,7 +245,7 @@ class DuplexChild:
 
 
 def _replace(end: int) -> None:
-    """Close the pipe at ``end``, whose number stays taken until the program is let go."""
+    """Close the pipe at ``end`` but keep its number in use until the program is released."""
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.dup2(null, end, inheritable=False)
@@ -251,7 +253,7 @@ def _replace(end: int) -> None:
         os.close(null)
 
 
-def _let_go(supervised: Supervised, ends: tuple[int, ...]) -> None:
+def _let_go(supervised: SupervisedProgram, ends: tuple[int, ...]) -> None:
     supervised.close()
     for end in ends:
         os.close(end)

@@ -1,6 +1,6 @@
-"""Limits that the kernel's own leave out: keyrings, sockets to hypervisors, for root processes and modes of files.
+"""Limits beyond rlimits: no keyrings, no sockets to hypervisors, and for root, process counts and setuid modes.
 
-Loaded by the supervisor, so it imports nothing but what that has loaded already.
+Loaded by the supervisor, so it imports only what the supervisor has loaded already.
 """
 
 import ctypes
@@ -13,10 +13,10 @@ from ba_tui.processes.process_tree import descendants, kill_all, say
 NO_NEW_PRIVILEGES, SECCOMP, SECCOMP_FILTER = 38, 22, 2
 SETID_BITS = 0o6000
 CREATES = 0o20000100
-"""The flags of ``open`` that make a file: O_CREAT and O_TMPFILE."""
+"""Flags of ``open`` that create a file: O_CREAT and O_TMPFILE."""
 LOAD, EQUAL, FROM, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOWED, REFUSED, UNKNOWN, NO_FAMILY = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050061
-"""Answers of a filter: go on, EPERM, ENOSYS, EAFNOSUPPORT."""
+"""Return values of a filter: continue, EPERM, ENOSYS, EAFNOSUPPORT."""
 CALLS = {
     "x86_64": (
         0xC000003E,
@@ -25,31 +25,32 @@ CALLS = {
     ),
     "aarch64": (0xC00000B7, {52: 1, 53: 2, 452: 2, 33: 2}, {56: (2, 3)}),
 }
-"""By machine: its number, the system calls with a mode at a place, and those with flags at one, a mode at another."""
+"""By machine: its audit number, the system calls with a mode argument, and those with a flags and a mode argument."""
 KEYRINGS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
-"""The system calls about keyrings, which no name space holds apart: what the kernel keeps there stays the person's."""
+"""System calls about keyrings, which no namespace separates: the user's keys must stay private."""
 SOCKET = {"x86_64": 41, "aarch64": 198}
 LATE_FAMILIES = 18
-"""From here on, families of sockets reach machines around this one, as AF_VSOCK does, and are held by no name space."""
+"""Socket families from here on reach other machines around this one, as AF_VSOCK does, and no namespace isolates
+them."""
 URING, OPENAT2 = 425, 437
-"""io_uring_setup and openat2: what they are told lies where a filter can't look."""
+"""io_uring_setup and openat2: a filter cannot inspect their arguments."""
 FEW_FORKS = 48
-"""Processes that may start between two looks without being counted."""
+"""Processes that may start between two checks without a count."""
 
 
 def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
-    """Make the kernel know of no keyrings and of no sockets to machines around this one any more, for us and all we
-    start; ``setid``: and refuse every mode with which a file runs as its owner or group.
+    """Install a filter without keyrings and sockets to hypervisors, for this process and its descendants. ``setid``
+    also refuses modes with which a file runs as its owner or group.
 
     Raises:
-        OSError: the kernel takes no such filter.
+        OSError: the kernel rejects the filter.
     """
     name = os.uname().machine
     known = CALLS.get(name)
     if known is None:
         return
     machine, moded, flagged = known if setid else (known[0], {}, {})
-    # Each step: code, how far to jump when it is so, how far when not, a number.
+    # Each step: code, jump if true, jump if false, operand.
     steps = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, machine), (RETURN, 0, 0, UNKNOWN), (LOAD, 0, 0, 0)]
     for call in (*KEYRINGS[name], URING, *((OPENAT2,) if setid else ())):
         steps += [(EQUAL, 0, 1, call), (RETURN, 0, 0, UNKNOWN)]
@@ -62,7 +63,7 @@ def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
         steps += [(EQUAL, 0, 6, call), (LOAD, 0, 0, 16 + 8 * flags), (ANY_BIT, 0, 3, CREATES)]
         steps += [(LOAD, 0, 0, 16 + 8 * mode), (ANY_BIT, 0, 1, SETID_BITS), (RETURN, 0, 0, REFUSED)]
         steps += [(RETURN, 0, 0, ALLOWED)]
-    # On x86_64 the upper numbers are the same calls once more.
+    # On x86_64 the upper numbers are the same calls again (x32).
     steps += [(FROM, 0, 1, 0x40000000), (RETURN, 0, 0, UNKNOWN), (RETURN, 0, 0, ALLOWED)]
     order = sys.byteorder
     raw = b"".join(
@@ -78,10 +79,10 @@ def refuse_calls(libc: "ctypes.CDLL", *, setid: bool) -> None:
 
 
 class ProcessWatch:
-    """Counts the processes below us: the kernel limits everybody's number but root's."""
+    """Count the processes below the supervisor, because the kernel's limit does not apply to root."""
 
     WAIT = 0.05
-    """Seconds between two looks."""
+    """Seconds between two checks."""
 
     def __init__(self, limits: str) -> None:
         given = dict(item.split("=") for item in limits.split(",") if item)
@@ -91,7 +92,7 @@ class ProcessWatch:
         self._room = 0
 
     def over(self) -> bool:
-        """Whether more run than may. Counts only when enough were started since the last time."""
+        """Return whether more processes run than allowed. Counts only if enough were started since the last call."""
         try:
             with open("/proc/loadavg", "rb") as file:
                 last = int(file.read().split()[-1])
@@ -107,9 +108,9 @@ class ProcessWatch:
         return len(running) > self.most
 
     def end(self, status: int) -> None:
-        """Kill all, and report the program's end to ``status`` where that needs no further look."""
+        """Kill all processes, and report the program's end to ``status`` if that needs no further check."""
         if self._apart:
-            # With the last program that bwrap waits for, the kernel ends all of the process namespace at once.
+            # When bwrap's last child ends, the kernel kills the whole process namespace.
             say(status, f"exit {-signal.SIGKILL}")
             os._exit(1)
         kill_all()

@@ -1,6 +1,6 @@
-"""The processes below this one: listed from /proc, signalled, and collected when they have ended.
+"""List, signal and reap the processes below this one, from /proc.
 
-Loaded by the supervisor, which starts with the standard library alone: it imports only what that has loaded already.
+Loaded by the supervisor, which starts with the standard library only: imports only what the supervisor has loaded.
 """
 
 import errno
@@ -12,9 +12,9 @@ import time
 
 LADDER = ((0.0, signal.SIGINT), (0.6, signal.SIGTERM), (2.0, signal.SIGKILL))
 GOES_ON_SECONDS = 0.15
-"""What starts further programs so long after it was interrupted is not about to end: it gets the TERM then."""
+"""A process that starts others this long after the INT is not about to end: it gets the TERM then."""
 STATE, PARENT, GROUP, THREADS, BEGUN = 0, 1, 2, 17, 19
-"""Places in ``/proc/N/stat`` behind the name."""
+"""Indexes in ``/proc/N/stat`` after the name."""
 GIVE_UP_SECONDS = 2.0
 LOOK_SECONDS = 1.0
 LINUX = sys.platform == "linux"
@@ -28,7 +28,7 @@ def say(status: int, line: str) -> None:
 
 
 def threads() -> int:
-    """How many threads the person runs; 0 where that cannot be counted."""
+    """Return the number of threads of the user; 0 if it cannot be counted."""
     mine, found = os.getuid(), 0
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
@@ -45,17 +45,14 @@ def threads() -> int:
 
 
 def below() -> "list[tuple[int, list[bytes]]]":
-    """All processes below us, also those that have just ended: the number of each, and what its ``stat`` says behind
-    its name. None without /proc.
-
-    One look may miss what forks and ends while it is taken; ``collect`` knows whether anything is there at all.
-    """
+    """Return all processes below this one, including ended ones, with the fields of their ``stat``. Empty without
+    /proc. One scan may miss processes that fork and end meanwhile; ``collect`` knows whether any are left."""
     children: dict[int, list[tuple[int, list[bytes]]]] = {}
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - pathlib costs start-up time
     except OSError:
         return []
-    # The newest first: what a shell starts in a loop ends within a millisecond.
+    # Newest first: processes that a shell starts in a loop may end within a millisecond.
     for name in reversed(names):
         if name.isdigit():
             try:
@@ -74,23 +71,23 @@ def below() -> "list[tuple[int, list[bytes]]]":
 
 
 def descendants() -> "tuple[list[int], set[int]]":
-    """All processes below us that still run, and the process groups of all, also of those that have just ended.
-    Without /proc only the program's own group can be reached."""
+    """Return the running processes below this one, and the process groups of all, including ended ones. Without /proc
+    only the program's own group can be reached."""
     every = below()
     groups = {int(fields[GROUP]) for _, fields in every}
-    # Of a process with threads the first one may have ended alone.
+    # The first thread of a running process may have ended.
     found = [pid for pid, fields in every if fields[STATE] not in (b"Z", b"X") or int(fields[THREADS]) > 1]
     return found, groups - {os.getpgrp()}
 
 
 def starters(since: float) -> "set[int]":
-    """The processes below us that have started another one after ``since``, in seconds since the boot."""
+    """Return the processes below this one that started another one after ``since``, in seconds since boot."""
     ticks = since * os.sysconf("SC_CLK_TCK")
     return {int(fields[PARENT]) for _, fields in below() if int(fields[BEGUN]) > ticks} - {os.getpid()}
 
 
 def running(program: int, status: int) -> "list[int]":
-    """What still runs below us. Looks again when nothing is seen although something must be there."""
+    """Return the running processes below this one. Scans again if none is seen although some must exist."""
     until = time.monotonic() + LOOK_SECONDS
     while True:
         found = descendants()[0]
@@ -99,7 +96,8 @@ def running(program: int, status: int) -> "list[int]":
 
 
 def kill_all() -> None:
-    """Stopped first, so that none forks away; a group at a time, as that also reaches what no look has seen."""
+    """Stop all processes first, so that none can fork, then kill them; by group, to reach those that no scan has
+    seen."""
     known: set[int] = set()
     below, groups = descendants()
     while not known.issuperset(below):
@@ -119,10 +117,8 @@ def deliver(pid: int, number: int) -> None:
 
 
 def reap(program: int) -> "tuple[int | None, bool]":
-    """Collect what has ended: the program's exit code when it is among that, and whether children still run.
-
-    The latter is certain where orphans become our children: while one process is left, we have a child.
-    """
+    """Reap ended processes; return the program's exit code if it was one of them, and whether children still run. The
+    latter is certain where orphans become our children: while one process is left, we have a child."""
     code = None
     while True:
         try:
@@ -138,12 +134,12 @@ def reap(program: int) -> "tuple[int | None, bool]":
 
 
 def end_all(program: int, status: int, wake: int) -> None:
-    """INT, TERM, KILL, each only for what the one before left running. A shell may have missed the INT: it goes on with
-    the next command of a loop where the last one ended on its own."""
+    """Send INT, TERM and KILL to the processes that the previous signal left running. A shell may miss the INT: it
+    continues with the next command of a loop if the last one ended on its own."""
     begun = time.monotonic()
     goes_on = time.clock_gettime(time.CLOCK_BOOTTIME) + GOES_ON_SECONDS if LINUX else 0.0
     steps = list(LADDER)
-    # Counted from the first KILL: however late a busy machine gets there, nothing is given up before.
+    # Counted from the first KILL, so that a busy machine does not give up earlier.
     until = float("inf")
     while time.monotonic() < until:
         if not collect(program, status) and (LINUX or not reached(program, 0)):
@@ -162,7 +158,8 @@ def end_all(program: int, status: int, wake: int) -> None:
 
 
 def send(number: int, program: int, status: int) -> None:
-    """The signal to all that is left, a group at a time: a shell and the command that it waits for get it together."""
+    """Signal all remaining processes, a group at a time, so that a shell and its current command get the signal
+    together."""
     if not LINUX:
         reached(program, number)
     elif number == signal.SIGKILL:
@@ -173,7 +170,7 @@ def send(number: int, program: int, status: int) -> None:
 
 
 def reached(group: int, number: int) -> bool:
-    """Send to a group; whether there was one."""
+    """Send a signal to a group; return whether the group exists."""
     try:
         os.killpg(group, number)
     except OSError:
@@ -182,7 +179,7 @@ def reached(group: int, number: int) -> bool:
 
 
 def collect(program: int, status: int) -> bool:
-    """Reap what has ended, and say so when it was the program; whether children still run."""
+    """Reap ended processes, and report the program's end; return whether children still run."""
     code, more = reap(program)
     if code is not None:
         say(status, f"exit {code}")

@@ -1,12 +1,12 @@
-"""Temporary folders of this process. One whose process was killed is removed at a later start of ba.
+"""Temporary folders of this process. A later start of ba removes those of killed processes.
 
-A folder is locked as long as its process lives, and gets its name once it is locked: what has a name and no lock is
-left over, whatever its age, also where processes don't see each other (containers with one folder of temporary files).
+A folder is locked while its process lives, and gets its final name only when locked: a named folder without a lock is
+abandoned, whatever its age. This also works where processes cannot see each other (containers that share the folder).
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import secrets
 import shutil
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.shared_files import take_lock
 
 ScratchKind: TypeAlias = Literal[
     "data", "demo", "masks", "memory", "merge", "python", "report", "run", "skill", "stdin", "tmp", "tokens", "trial"
@@ -26,18 +27,18 @@ ScratchKind: TypeAlias = Literal[
 _NAME = regex(rf"ba-(?:{'|'.join(get_args(ScratchKind))})-[0-9a-f]{{16}}(\.new)?")
 _NEW = ".new"
 _MAKING = 60.0
-"""Seconds after which one that has no lock yet was left."""
+"""Seconds after which an unlocked new folder counts as abandoned."""
 _held: dict[Path, int] = {}
 _lock = threading.Lock()
 
 
 def scratch_path(kind: ScratchKind) -> Path:
-    """A path that no other process uses; ``make_scratch`` makes the folder."""
+    """Return an unused path; ``make_scratch`` creates the folder."""
     return Path(os.path.realpath(tempfile.gettempdir()), f"ba-{kind}-{secrets.token_hex(8)}")
 
 
 def make_scratch(path: Path) -> Path:
-    """Make the folder, for the user alone, unless it is there. Raises OSError."""
+    """Create the folder, private to the user, unless it exists. Raises OSError."""
     with _lock:
         if not path.is_dir():
             new = path.with_name(f"{path.name}{_NEW}")
@@ -48,7 +49,7 @@ def make_scratch(path: Path) -> Path:
                 new.rmdir()
                 raise
             except OSError:
-                # Without locks none is ever left over.
+                # Without locks, no folder ever counts as abandoned.
                 held = None
             new.rename(path)
             if held is not None:
@@ -67,7 +68,7 @@ def remove_scratch(path: Path) -> None:
 
 @contextmanager
 def scratch(kind: ScratchKind) -> Generator[Path]:
-    """A new folder, which is removed when the block is left. Raises OSError."""
+    """Create a folder and remove it at the end of the block. Raises OSError."""
     path = make_scratch(scratch_path(kind))
     try:
         yield path
@@ -76,7 +77,7 @@ def scratch(kind: ScratchKind) -> Generator[Path]:
 
 
 def clear_scratch() -> list[Path]:
-    """Remove the user's folders whose processes are gone; returns them. Follows no link. Blocks."""
+    """Remove the user's abandoned folders and return their paths. Follows no links. Blocks."""
     cleared: list[Path] = []
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in [entry for entry in entries if _NAME.fullmatch(entry.name)]:
@@ -94,10 +95,12 @@ def clear_scratch() -> list[Path]:
 
 
 def _locked(folder: Path) -> int:
-    """A descriptor of ``folder`` with its lock. Raises OSError: another has it, there are no locks, it is no folder."""
+    """Return a locked descriptor of ``folder``. Raises OSError if it is locked elsewhere, locks are unsupported, or it
+    is not a folder."""
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not take_lock(held):
+            raise BlockingIOError(errno.EAGAIN, "another process uses it", str(folder))
     except BaseException:
         os.close(held)
         raise
@@ -105,7 +108,7 @@ def _locked(folder: Path) -> int:
 
 
 def _remove(folder: Path) -> None:
-    """Also where a command took away the user's own rights."""
+    """Remove a folder, even if a command removed the user's own rights."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         for path, _, _ in os.walk(folder):

@@ -1,27 +1,118 @@
-"""The worker's side: reads requests, runs the handlers of its room, and sends what they say.
+"""The worker's side: read requests, run the handlers of the worker's module, send replies; and the frames of the
+protocol.
 
-Runs in the worker process, started by worker_main.py. The client is worker.py.
+A frame is a head of 21 bytes, a value as JSON, and bytes. Runs in the worker process, started by worker_main.py; the
+client is worker.py, which uses the same frames.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from enum import IntEnum
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from ba_tui.processes.frames import WINDOW, BrokenFrame, Frame, FrameKind, FrameReader, Packet, encoded
+HEAD = struct.Struct(">4sBQII")
+MAGIC = b"baw1"
+PACKET = 0x80
+"""Bit in a kind whose frame has bytes, possibly none, after its value."""
+MAX_VALUE_BYTES = 64_000_000
+MAX_DATA_BYTES = 1_000_000_000
+WINDOW = 16
+"""Maximum chunks in flight in a stream: the sender waits until the reader has taken some."""
+
+
+class FrameKind(IntEnum):
+    """From the client: REQUEST, CANCEL and MORE (a chunk was taken). From the worker: RESULT and FAILURE end a request;
+    PROGRESS and CHUNK precede them; NOTICE belongs to no request."""
+
+    REQUEST = 1
+    CANCEL = 2
+    MORE = 3
+    RESULT = 4
+    FAILURE = 5
+    PROGRESS = 6
+    CHUNK = 7
+    NOTICE = 8
+
+
+class Packet(NamedTuple):
+    """A JSON value with bytes, such as a table in Arrow format."""
+
+    value: Any
+    data: bytes
+
+
+class Frame(NamedTuple):
+    """A frame. ``value`` is JSON text; ``data`` is None if the sender gave no packet."""
+
+    kind: FrameKind
+    id: int
+    value: bytes
+    data: bytes | None
+
+    def payload(self) -> Any:
+        """Return the value, or the packet. Raises BrokenFrame for invalid JSON."""
+        try:
+            value = json.loads(self.value)
+        except (ValueError, RecursionError) as error:
+            raise BrokenFrame("its value is not JSON") from error
+        return value if self.data is None else Packet(value, self.data)
+
+
+class BrokenFrame(Exception):
+    """The received bytes are not a frame."""
+
+
+def encoded(kind: FrameKind, id: int, payload: object = None) -> bytes:
+    """Return a frame as bytes. Raises TypeError, ValueError or RecursionError if ``payload`` is not JSON, or too
+    large."""
+    value, data = (payload.value, payload.data) if isinstance(payload, Packet) else (payload, None)
+    text = json.dumps(value, separators=(",", ":")).encode()
+    if len(text) > MAX_VALUE_BYTES or (data is not None and len(data) > MAX_DATA_BYTES):
+        raise ValueError(f"{len(text)} bytes of JSON and {len(data or b'')} others are too large for one message")
+    code = kind if data is None else kind | PACKET
+    return HEAD.pack(MAGIC, code, id, len(text), len(data or b"")) + text + (data or b"")
+
+
+class FrameReader:
+    """Splits a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yield the frames that are complete. Raises BrokenFrame, after which nothing can be read."""
+        self._received += data
+        while len(self._received) >= HEAD.size:
+            magic, code, id, value, more = HEAD.unpack_from(self._received)
+            if magic != MAGIC or value > MAX_VALUE_BYTES or more > MAX_DATA_BYTES:
+                raise BrokenFrame("its head is broken")
+            end = HEAD.size + value + more
+            if len(self._received) < end:
+                return
+            try:
+                kind = FrameKind(code & ~PACKET)
+            except ValueError as error:
+                raise BrokenFrame("its kind is unknown") from error
+            held = bytes(memoryview(self._received)[HEAD.size : end])
+            del self._received[:end]
+            yield Frame(kind, id, held[:value], held[value:] if code & PACKET else None)
+
 
 CHUNK_BYTES = 262_144
 MAX_MESSAGE_CHARS = 4_000
 
 
 class HandlerFailed(Exception):
-    """What a handler raises when it can't do what was asked: the client raises WorkerFailed with the same words."""
+    """Raised by handlers that cannot fulfil a request: the client raises WorkerFailed with the same message."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +124,7 @@ class RequestCancelled(Exception):
 
 
 class WorkerRequest:
-    """One request. ``payload`` is a JSON value, or a ``Packet`` when the client sent bytes too."""
+    """A request. ``payload`` is a JSON value, or a ``Packet`` if the client sent bytes too."""
 
     def __init__(self, channel: WorkerChannel, id: int, method: str, payload: object) -> None:
         self.method = method
@@ -46,7 +137,7 @@ class WorkerRequest:
         self._lock = threading.Lock()
 
     def progress(self, value: object) -> None:
-        """Tell the client how far it is."""
+        """Send a progress report."""
         self._channel.send(FrameKind.PROGRESS, self._id, value)
 
     def chunk(self, payload: object) -> None:
@@ -57,14 +148,15 @@ class WorkerRequest:
         self._channel.send(FrameKind.CHUNK, self._id, payload)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
-        """Call ``callback`` in another thread when the client cancels; at once when it has. It must not wait."""
+        """Call ``callback`` in another thread when the client cancels, or now if it has. The callback must not
+        block."""
         with self._lock:
             self._callbacks.append(callback)
         if self.cancelled.is_set():
             callback()
 
     def cancel(self) -> None:
-        """The client does not wait any more."""
+        """Cancel the request: the client no longer waits."""
         self.cancelled.set()
         self._room.release()
         with self._lock:
@@ -73,7 +165,7 @@ class WorkerRequest:
             callback()
 
     def taken(self) -> None:
-        """The client has taken a chunk."""
+        """Note that the client has taken a chunk."""
         self._room.release()
 
 
@@ -91,21 +183,19 @@ class WorkerChannel:
         self._own = os.getpid()
 
     def serve(self, handlers: Mapping[str, Handler], threads: int = 1) -> None:
-        """Answer requests until the client is gone. Never returns.
-
-        With one thread they run in the main one, one after the other; with more, so many at a time.
-        """
+        """Answer requests until the client is gone. Never returns. With one thread, handlers run one after the other in
+        the main thread; with more, so many run concurrently."""
         threading.Thread(target=self._read, daemon=True, name="requests").start()
         for number in range(threads - 1):
             threading.Thread(target=self._work, args=(handlers,), daemon=True, name=f"handler {number + 2}").start()
         self._work(handlers)
 
     def notify(self, name: str, value: object) -> None:
-        """Tell the client something that belongs to no request."""
+        """Send a notice that belongs to no request."""
         self.send(FrameKind.NOTICE, 0, [name, value])
 
     def send(self, kind: FrameKind, id: int, payload: object) -> None:
-        """Send one frame. Ends the process when the client is gone; raises as ``encoded`` does."""
+        """Send one frame. Ends the process if the client is gone; raises as ``encoded`` does."""
         frame = encoded(kind, id, payload)
         try:
             with self._sending:
@@ -153,7 +243,7 @@ class WorkerChannel:
         except BaseException as error:  # noqa: BLE001 - any failure becomes a reply
             reply = encoded(FrameKind.FAILURE, id, [_kind(error), _message(error)])
         if os.getpid() != self._own:
-            # The handler forked and both sides came back here; only the first may answer.
+            # The handler forked and both processes returned here; only the parent may answer.
             os._exit(0)
         del self._open[id]
         try:
@@ -170,7 +260,7 @@ def _kind(error: BaseException) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """In words, for people."""
+    """Return the error as words for people."""
     if isinstance(error, RequestCancelled):
         return "the request was cancelled"
     try:

@@ -1,6 +1,6 @@
-"""The signals that ask ba to end: each command ends in order, as after Ctrl+C, and its exit code names the signal.
+"""Signals that end ba: each command shuts down as after Ctrl+C, and its exit code names the signal.
 
-A signal that was switched off by what started ba (``nohup``, a job in the background) stays so.
+A signal that was ignored by the parent (``nohup``, a background job) stays ignored.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from functools import partial
 from types import FrameType
 
 INTERRUPTED = 130
-"""The exit code of a command that was asked to end; ``run_in_order`` makes it that of the signal."""
+"""Exit code of an interrupted command; ``run_in_order`` replaces it by that of the signal."""
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Beside SIGINT, which Python turns into KeyboardInterrupt."""
+"""Handled in addition to SIGINT, which Python turns into KeyboardInterrupt."""
 NOT_BY_THE_USER = {signal.SIGTERM: "ba was stopped by SIGTERM.", signal.SIGHUP: "The terminal was closed."}
 _came: list[int] = []
 
 
 def run_in_order(work: Callable[[], int]) -> int:
-    """The exit code of ``work``, within which what asks ba to end does what Ctrl+C does: 128 and the number of the
-    signal, as shells count. For the entry point: afterwards a signal ends the process at once, without a word."""
+    """Run ``work`` and return its exit code; ending signals act like Ctrl+C within it, and give 128 plus the signal
+    number. For the entry point: afterwards a signal ends the process immediately and silently."""
     for number in ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
@@ -40,8 +40,8 @@ def run_in_order(work: Callable[[], int]) -> int:
 
 @contextmanager
 def interrupts(stop: Callable[[], object], stop_because: Callable[[str], object] | None = None) -> Generator[None]:
-    """Within it, a signal calls ``stop``, which ends the turn in order: what came is saved and printed. With
-    ``stop_because``, those that do not come from the user call that, with what they say."""
+    """Within the block, a signal calls ``stop``, which ends the turn in order: its output is saved and printed. With
+    ``stop_because``, signals that do not come from the user call it with their message instead."""
     import asyncio  # noqa: PLC0415 - --version does not wait for it
 
     loop = asyncio.get_running_loop()
@@ -63,8 +63,8 @@ def interrupts(stop: Callable[[], object], stop_because: Callable[[str], object]
 
 
 def _asked(error: BaseException) -> bool:
-    """Whether this is how the work ends that a signal asked to end."""
-    # By its name: a signal may have stopped the import of asyncio half-way, which can't be repeated.
+    """Return whether the error is how work ends after a signal."""
+    # Compare names: a signal may have interrupted the import of asyncio, which cannot be repeated.
     cancelled = type(error).__name__ == "CancelledError"
     return isinstance(error, KeyboardInterrupt) or (bool(_came) and cancelled)
 
@@ -85,7 +85,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _cancelled() -> bool:
-    """Cancel what a running loop does, where Ctrl+C is switched off; False without a loop."""
+    """Cancel the tasks of a running loop, for when Ctrl+C is ignored; returns False without a loop."""
     asyncio = sys.modules.get("asyncio")
     try:
         loop = asyncio.get_running_loop() if asyncio else None

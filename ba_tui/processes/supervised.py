@@ -1,6 +1,6 @@
-"""Starts a program below the supervisor and follows it: its status lines, its end, and what to do when it is lost.
+"""Start a program below the supervisor and follow it: its status lines, its end, and the loss of its supervisor.
 
-Who reads what the program prints is up to the caller: children.py, duplex.py and worker.py.
+Callers read the program's output: children.py, duplex.py and worker.py.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.processes.confinement import Confinement
+
+if TYPE_CHECKING:
+    from ba_tui.core.ports.permissions import EgressListener
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CHUNK_BYTES = 65_536
@@ -27,32 +30,11 @@ MOST_CODES = 100
 _CODE = regex(r"\d{1,3}", re.ASCII)
 
 
-class EgressListener(Protocol):
-    """A program's way out of a network of its own: the supervisor opens a listener there and hands it over."""
-
-    @property
-    def waited(self) -> float:
-        """Seconds in which a person was asked about a host."""
-        ...
-
-    def offer(self) -> tuple[tuple[int, ...], str]:
-        """The file descriptors that the supervisor inherits, and how its arguments name them."""
-        ...
-
-    def begin(self) -> None:
-        """The supervisor has been started."""
-        ...
-
-    def close(self) -> None:
-        """The program has ended."""
-        ...
-
-
 @frozen
 class Program:
-    """``argv`` begins with a path. ``limits``: rlimits by their names (``cpu``, ``data``, ``fsize``, ``nproc``).
-    ``confinement``: how it is kept in the sandbox, supervisor and all; None when it is not. ``readable``: what it needs
-    to read there. ``egress``: its way out of a network of its own."""
+    """A program to start. ``argv`` begins with a path. ``limits``: rlimits by name (``cpu``, ``data``, ``fsize``,
+    ``nproc``). ``confinement``: its sandbox, which includes the supervisor; None for none. ``readable``: paths it needs
+    to read there. ``egress``: its way out of a private network."""
 
     argv: tuple[str, ...]
     folder: Path
@@ -65,9 +47,8 @@ class Program:
 
 @frozen
 class Descriptors:
-    """File descriptors that a program gets: ``output`` for what it prints, ``errors`` for the rest (None: the same).
-    ``input`` is its standard input, which is empty without one; ``channel`` keeps its number. The caller closes them.
-    """
+    """File descriptors of a program: ``output`` for standard output, ``errors`` for standard error (None: the same),
+    ``input`` for standard input, empty if None; ``channel`` keeps its number. The caller closes them."""
 
     output: int
     errors: int | None = None
@@ -76,19 +57,19 @@ class Descriptors:
 
     @property
     def limits(self) -> dict[str, int]:
-        """As the supervisor reads them."""
+        """Return the descriptors in the form that the supervisor reads."""
         given = {"stdin": self.input, "channel": self.channel}
         return {name: number for name, number in given.items() if number is not None}
 
 
-class Supervised:
-    """One program and its supervisor, which ends all that the program started: on request, when ba is gone (also by
-    kill -9), and when the program itself has ended.
+class SupervisedProgram:
+    """A program and its supervisor, which ends all processes of the program: on request, when ba is gone (even by kill
+    -9), and when the program has ended.
 
-    ``states`` becomes readable when the supervisor says something; ``read_states`` takes it in. ``exit_code`` None: not
-    ended yet, or its supervisor was killed. ``left``: processes it left running; ``over``: it was ended as more than so
-    many ran; ``folder``: the last one it named, ``pipe_codes`` the numbers before it. Confined, it ends with the thread
-    that starts it.
+    ``states`` becomes readable when the supervisor reports; ``read_states`` reads the report. ``exit_code`` None: not
+    ended yet, or its supervisor was killed. ``left``: number of processes it left running; ``over``: it was ended
+    because more than so many ran; ``folder``: its last reported folder, ``pipe_codes`` the numbers before that.
+    Confined, it ends with the thread that starts it.
 
     Raises:
         OSError: the supervisor could not be started.
@@ -132,25 +113,23 @@ class Supervised:
 
     @property
     def started(self) -> bool:
-        """Whether the supervisor has said that the program runs."""
+        """Return whether the supervisor has reported the start of the program."""
         return self._pid > 0
 
     @property
     def supervisor(self) -> int:
-        """The process id of the supervisor, or of the sandbox around it."""
+        """Return the process id of the supervisor, or of the sandbox around it."""
         return self._process.pid
 
     def end(self) -> None:
-        """Ask the supervisor to end everything, which takes some seconds at most. Thread-safe, any number of times."""
+        """Ask the supervisor to end all processes, within seconds. Thread-safe, may be called repeatedly."""
         with self._lock, suppress(OSError):
             if not self._closed:
                 os.write(self._control, b".")
 
     def read_states(self) -> bool:
-        """Take in what the supervisor says; False once nothing more is to be expected. Never waits.
-
-        ``exit_code`` is still None then when the supervisor was killed.
-        """
+        """Read reports of the supervisor; returns False after the last one. Never waits. ``exit_code`` is still None
+        then if the supervisor was killed."""
         try:
             data = os.read(self.states, CHUNK_BYTES)
         except BlockingIOError:
@@ -161,16 +140,16 @@ class Supervised:
         return all(self._note(line.decode("utf-8", "surrogateescape")) for line in lines)
 
     def kill_group(self) -> None:
-        """For a supervisor that is gone: kill the sandbox, or the program's own process group."""
+        """Kill the sandbox, or the program's process group, after the supervisor was lost."""
         if self._separate:
-            # Its numbers name other processes out here; all of its name space ends with this one.
+            # Its process ids mean other processes outside; its whole namespace ends with this process.
             self._process.kill()
         elif self._pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of the pipes: the supervisor ends what is left. Thread-safe, any number of times."""
+        """Close the pipes, so that the supervisor ends remaining processes. Thread-safe, may be called repeatedly."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -178,7 +157,7 @@ class Supervised:
                 os.close(self.states)
 
     def wait(self) -> None:
-        """Wait until the supervisor is gone. Blocks, for some seconds at most after ``end`` or ``close``."""
+        """Wait for the end of the supervisor. Blocks, for seconds at most after ``end`` or ``close``."""
         self._process.wait()
 
     def _note(self, line: str) -> bool:
@@ -202,7 +181,7 @@ class Supervised:
 
 
 def _command(program: Program, descriptors: Descriptors, status: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The supervisor's words, with ``status`` for where it reports, and its environment."""
+    """Return the arguments of the supervisor, which reports to ``status``, and its environment."""
     held = program.confinement
     limits = {**program.limits, **descriptors.limits, **(held.limits if held else {})}
     text = ",".join(f"{name}={value}" for name, value in limits.items())

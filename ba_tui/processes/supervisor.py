@@ -1,15 +1,15 @@
-"""Runs one program and ends all it started: on request, when ba is gone, and when the program itself is done.
+"""Run one program and end all processes it started: on request, when ba is gone, and when the program has ended.
 
-A script of its own, started with the standard library alone so that it is up within milliseconds. Nothing imports it.
+A separate script that loads only the standard library, so that it starts within milliseconds. No module imports it.
 
 Arguments: the number of the status pipe, the folder to start in, limits (``cpu=60,data=4000000000`` or nothing), the
-program and its arguments. Standard input is the pipe that ba holds: any byte, or its end, means stop. Status lines go
-back: ``pid N``, ``cwd CODES PATH``, ``left N``, ``over N``, ``exit N``. The program may name exit codes and its last
-folder on file descriptor 98. Behind the status pipe may stand, after commas, a socket and a port: a listener on our
-loopback goes back through it. The limit ``setid=0`` hides keyrings and hypervisors, and lets root make no file that
-runs as its owner or group; ``apart=1`` says that all processes we see are the program's. ``stdin=N`` hands the program
-a standard input, and leaves its standard error apart from its output; ``channel=N`` hands it a file descriptor under
-the same number.
+program and its arguments. Standard input is a pipe from ba: any byte, or its end, means stop. Status lines: ``pid N``,
+``cwd CODES PATH``, ``left N``, ``over N``, ``exit N``. The program may report exit codes and its last folder on file
+descriptor 98. After the status pipe, separated by commas, may follow a socket and a port: a listener on our loopback is
+sent back through the socket. The limit ``setid=0`` blocks keyrings and hypervisors, and keeps root from creating files
+that run as their owner or group; ``apart=1`` says that all visible processes are the program's. ``stdin=N`` gives the
+program a standard input and keeps its standard error separate; ``channel=N`` passes a file descriptor on under the same
+number.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def load_sibling(name: str) -> None:
-    """Import a module from beside this file under its full name: a sandbox may hide the folders above."""
+    """Import a module next to this file under its full name, because a sandbox may hide the folders above."""
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib costs start-up time
     try:
         sys.modules[f"ba_tui.processes.{name}"] = __import__(name)
@@ -42,7 +42,7 @@ PDEATHSIG = 1
 
 
 def adopt() -> "ctypes.CDLL | None":
-    """Linux: orphans of the command become our children, however they detached themselves."""
+    """On Linux, make orphans of the command our children, however they detached themselves."""
     if not LINUX:
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -51,7 +51,7 @@ def adopt() -> "ctypes.CDLL | None":
 
 
 def open_listener(link: int, port: int) -> None:
-    """Listen on our own loopback, for somebody outside: they accept, we know no more of it."""
+    """Listen on our loopback for a process outside, which accepts the connections."""
     import _socket  # noqa: PLC0415 - half a millisecond, where most commands need none
 
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -69,7 +69,7 @@ def open_listener(link: int, port: int) -> None:
 
 
 def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None") -> "tuple[int, int]":
-    """The program's process id and the pipe on which it may name its last folder."""
+    """Start the program; return its process id and the pipe on which it may report its last folder."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid:
@@ -83,7 +83,7 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
         os.chdir(folder)
         if (given := handed(limits, "stdin")) is None:
             os.dup2(1, 2)
-            # A worker names no folder; and its channel may have this very number.
+            # A worker reports no folder, and its channel may have this number.
             if handed(limits, "channel") is None:
                 os.dup2(write_end, CWD_FD)
         else:
@@ -98,12 +98,12 @@ def start(folder: str, limits: str, argv: "list[str]", libc: "ctypes.CDLL | None
 
 
 def handed(limits: str, name: str) -> "int | None":
-    """The file descriptor that ``limits`` hand to the program under this name."""
+    """Return the file descriptor that ``limits`` pass to the program under this name."""
     return next((int(item.partition("=")[2]) for item in limits.split(",") if item.startswith(f"{name}=")), None)
 
 
 def detach(libc: "ctypes.CDLL | None") -> None:
-    """In the child: a session of its own that ends with the supervisor, signals as any program has them, no input."""
+    """In the child: start a session that ends with the supervisor, reset signals, and close standard input."""
     os.setsid()
     if libc is not None:
         libc.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -114,7 +114,7 @@ def detach(libc: "ctypes.CDLL | None") -> None:
 
 
 def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
-    """Set what ``limits`` names for this process and all it will start; never above what holds already."""
+    """Set ``limits`` for this process and its descendants, never above existing ones."""
     import resource  # noqa: PLC0415 - not every program is limited
 
     for item in limits.split(","):
@@ -129,7 +129,7 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
             continue
         wanted = int(value)
         if name == "nproc":
-            # This one counts all processes of the person, so what runs already comes on top.
+            # This limit counts all processes of the user, so add those that run already.
             running = threads()
             if not running:
                 continue
@@ -141,7 +141,7 @@ def limit(limits: str, libc: "ctypes.CDLL | None" = None) -> None:
 
 
 def process_watch(limits: str) -> "ProcessWatch | None":
-    """Counts processes where the kernel's limit passes them by, which is root's."""
+    """Return a process counter for root, to whom the kernel's limit does not apply."""
     if "nproc" not in limits or not LINUX or os.getuid() != 0:
         return None
     load_sibling("kernel_limits")
@@ -151,7 +151,7 @@ def process_watch(limits: str) -> "ProcessWatch | None":
 
 
 def last_folder(pipe: int) -> str:
-    """What the program named, if it did."""
+    """Return the report of the program, if any."""
     os.set_blocking(pipe, False)
     try:
         return os.read(pipe, 8192).split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
@@ -160,11 +160,11 @@ def last_folder(pipe: int) -> str:
 
 
 def noticed(number: int, frame: object) -> None:
-    """SIGCHLD has to be handled for the wake-up pipe to be written; the loop does the rest."""
+    """Do nothing: SIGCHLD needs a handler for the wake-up pipe to be written."""
 
 
 def prepare() -> "tuple[int, ctypes.CDLL | None]":
-    """Before the fork: no signal ends us, and a pipe that is written when a child has ended, which comes back."""
+    """Before the fork: ignore ending signals, and return a pipe that is written when a child has ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     wake, wake_write = os.pipe()
@@ -176,7 +176,7 @@ def prepare() -> "tuple[int, ctypes.CDLL | None]":
 
 
 def mute() -> None:
-    """After the fork: who reads the output is to see its end when the program's own is closed."""
+    """After the fork: close our copies of the output, so that its reader sees the end when the program closes it."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)

@@ -1,14 +1,12 @@
-"""What programs print, made safe to read: escape sequences and overwritten lines resolved, long text cut in its middle.
-
-Pure; running the programs is children.py's.
-"""
+"""Make program output readable: resolve escape sequences and overwritten lines, and cut the middle of long text.
+Pure."""
 
 from __future__ import annotations
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 
-# A string sequence ends on its own line; without its end only the introducer goes, so that nothing is swallowed.
+# A string sequence ends on its line; without its end only the introducer is removed, so that no text is lost.
 _BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _SEQUENCE = regex(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
@@ -21,19 +19,20 @@ _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_BUT_ESCAPE = regex(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 _OPEN = regex(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,2000}\x1b?|[PX^_][^\x1b\n]{0,2000}\x1b?|[ -/]*)\Z")
 GAP = regex(r"\[… ([\d,]+) \w+, ([\d,]+) (?:character|byte)s? left out[^\n]* …\]")
-"""The words in the place of lines that were cut out of a text."""
+"""Marks lines that were cut out of a text."""
 _SUSPECT = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
-    """``text`` without escape sequences and control characters; of overwritten lines the last state."""
+    """Return ``text`` without escape sequences and control characters, and the last state of overwritten lines."""
     if not _SUSPECT.search(text):
         return text
     return _CONTROL.sub("", _overwritten(_SEQUENCE.sub("", text)))
 
 
 def unescaped(text: str) -> str:
-    """As ``plain``, for text that is no terminal's: nothing is overwritten, a lone carriage return shows as ␍."""
+    """Return ``plain`` for text that is not from a terminal: overwritten text stays, a lone carriage return becomes
+    ␍."""
     if not _SUSPECT.search(text):
         return text
     text = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "␍")
@@ -41,7 +40,7 @@ def unescaped(text: str) -> str:
 
 
 def coloured(text: str) -> str:
-    """The same with colours (SGR sequences) kept, for the pane."""
+    """Return ``plain`` with colours (SGR sequences), for the pane."""
     if not _SUSPECT.search(text):
         return text
     kept = _SEQUENCE.sub(lambda match: match.group(0) if _COLOUR.fullmatch(match.group(0)) else "", text)
@@ -49,7 +48,7 @@ def coloured(text: str) -> str:
 
 
 def open_sequence(text: str) -> int:
-    """Where an escape sequence begins that ``text`` breaks off in; its length when none does."""
+    """Return the start of an incomplete escape sequence at the end of ``text``; its length if there is none."""
     match = _OPEN.search(text, max(0, len(text) - 2100))
     return match.start() if match else len(text)
 
@@ -63,28 +62,27 @@ def _overwritten(text: str) -> str:
 
 
 def _last_state(line: str) -> str:
-    """What a line that was written over several times (a progress bar) shows in the end."""
+    """Return the final state of a line that was overwritten several times, such as a progress bar."""
     return next((part for part in reversed(line.split("\r")) if part), "")
 
 
 def cut_away(part: str) -> tuple[int, int]:
-    """How many lines and characters are gone when ``part`` is cut out of a text, with those that had been cut out of
-    ``part`` before."""
+    """Return how many lines and characters cutting ``part`` removes, including earlier cuts within it."""
     lines, size = part.count("\n"), len(part)
     for gap in GAP.finditer(part):
-        # The words end with a line end of their own.
+        # The mark has its own line end.
         lines += int(gap[1].replace(",", "")) - 1
         size += int(gap[2].replace(",", "")) - len(gap[0]) - 1
     return lines, size
 
 
 def lines_cut(text: str) -> int:
-    """How many lines were cut out of ``text``, by the words in their place."""
+    """Return how many lines were cut out of ``text``, according to its marks."""
     return sum(int(gap[1].replace(",", "")) for gap in GAP.finditer(text))
 
 
 def shortened(text: str, limit: int) -> str:
-    """Head and tail of ``text`` within ``limit`` characters, cut at line ends, saying how much is left out."""
+    """Return head and tail of ``text`` within ``limit`` characters, cut at line ends, with the size of the cut."""
     if len(text) <= limit:
         return text
     room = max(0, limit - 100)
@@ -99,7 +97,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 class Capture:
-    """What a program printed: all of it while small, head and tail of a flood."""
+    """Output of a program: complete while small, otherwise head and tail."""
 
     HEAD = 64_000
     TAIL = 192_000
@@ -122,7 +120,7 @@ class Capture:
             del self._tail[: -self.TAIL]
 
     def after(self, offset: int) -> tuple[int, bytes]:
-        """How many of the bytes from ``offset`` on are gone, and those from there on that are not."""
+        """Return how many bytes from ``offset`` on are gone, and the remaining ones."""
         tail_start = self.total - len(self._tail)
         if offset >= tail_start:
             return 0, bytes(self._tail[offset - tail_start :])
@@ -131,13 +129,13 @@ class Capture:
         return tail_start - offset, bytes(self._tail)
 
     def text(self) -> str:
-        """As text with colours; what is no UTF-8 shows as replacement characters."""
+        """Return the output with colours; invalid UTF-8 becomes replacement characters."""
         tail = bytes(self._tail[-self.TAIL :])
         left = self.total - len(self._head) - len(tail)
         if not left:
             return coloured((bytes(self._head) + tail).decode("utf-8", "replace"))
         head = bytes(self._head)
-        # At line ends, unless a long line would cost half of it.
+        # Cut at line ends, unless that would remove half of it.
         if (end := head.rfind(b"\n")) > len(head) // 2:
             head = head[: end + 1]
         if 0 <= (start := tail.find(b"\n")) < len(tail) // 2:

@@ -1,7 +1,7 @@
-"""The program of a worker process: loads the entry that a room names and hands it the channel to the client.
+"""The program of a worker process: load the entry and give it the channel to the client.
 
-A script; nothing imports it. Arguments: the number of the channel, ``package.module:function``, then what the function
-is given after the channel. Standard output and standard error go to the client as text.
+A script; no module imports it. Arguments: the number of the channel, ``package.module:function``, then the function's
+arguments after the channel. The client receives standard output and standard error as text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> None:
     from ba_tui.processes.serving import WorkerChannel  # noqa: PLC0415 - the path comes first
 
     number, entry, *arguments = sys.argv[1:]
-    # A program that the worker starts must not hold the channel.
+    # Programs that the worker starts must not inherit the channel.
     os.set_inheritable(int(number), False)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[1:] = []

@@ -1,4 +1,4 @@
-"""What a worker process is started with, and how a request to it can fail."""
+"""Values of worker processes: start settings and errors. Apart from the client, which loads late."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ NoticeListener: TypeAlias = Callable[[str, object], None]
 
 @frozen
 class WorkerSettings:
-    """Where workers run: the ``folder`` they start in and the ``environment`` they see, without keys of models.
-    ``limits`` are rlimits by their names, ``data`` for memory in bytes. ``confine`` says how a worker is kept in the
-    sandbox, and in which profile (blocks, may raise)."""
+    """Where workers run: the start ``folder`` and the ``environment``, without model keys. ``limits`` are rlimits by
+    name, ``data`` for memory in bytes. ``confine`` returns the sandbox of a worker (blocks, may raise)."""
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=lambda: NO_KEYS)
@@ -34,9 +33,8 @@ class WorkerSettings:
 @frozen
 class WorkerEntry:
     """What a worker runs: ``function`` is ``package.module:name``, called with a WorkerChannel and ``arguments``.
-
-    ``grace``: seconds in which a cancelled request must stop; after them the process is ended. ``on_output`` hears what
-    the process prints while requests are under way; ``on_notice`` what it says unasked, from the first request on."""
+    ``grace``: seconds for a cancelled request to stop, before the process is ended. ``on_output`` receives what the
+    process prints during requests; ``on_notice`` its notices, from the first request on."""
 
     function: str
     arguments: tuple[str, ...] = ()
@@ -46,8 +44,8 @@ class WorkerEntry:
 
 
 class WorkerCrashed(BaError):
-    """The process ended without a reply, or sent what is none. ``code``: its exit code, minus the number of the signal
-    that ended it, None when unknown. ``printed``: the end of what it printed."""
+    """The process ended without a reply, or sent invalid data. ``code``: its exit code, or the negative signal number;
+    None if unknown. ``printed``: the end of its output."""
 
     kind = "execution_error"
 
@@ -58,13 +56,13 @@ class WorkerCrashed(BaError):
 
 
 class WorkerTimeout(BaError):
-    """A request took longer than it may. The worker was told to stop it."""
+    """A request took too long. The worker got an order to stop it."""
 
     kind = "timeout"
 
 
 class WorkerFailed(BaError):
-    """The worker could not do what it was asked; ``kind`` and words are its own."""
+    """The worker could not fulfil the request; ``kind`` and message come from the worker."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

@@ -1,1 +1,1 @@
-"""Ways to models, one file a vendor. May import core, settings, resources and resilience; no capability, no face."""
+"""Connections to models, one module for each vendor. May import core, settings, resources and resilience."""

@@ -1,44 +1,52 @@
-"""The way to a model: which provider profile serves it, whether there is a key, and what to do when there is none.
+"""Which profile serves a model, whether it has a key, and what to do without one; keys and servers that the user adds.
 
-No vendor file is imported here; assembly does that, late. What a person adds is the business of ``setup``.
+No vendor's module is imported here: ``pipeline`` imports them late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.ports.settings import SLOTS, FoundServer
 from ba_tui.core.provider import ModelInfo
-from ba_tui.providers.catalog import KINDS, ModelCatalog, Serving
-from ba_tui.providers.clouds.needs import CLOUDS, lacking, plain_name
-from ba_tui.providers.credentials import TOKENS, WITHHELD, BoundKey, anthropic_without_key
-from ba_tui.providers.facts.known import FILE, KnownFacts
-from ba_tui.providers.facts.servers import ModelServer
+from ba_tui.providers.catalog import KINDS, ModelCatalog, ModelHost
+from ba_tui.providers.credentials import CLOUDS, TOKENS, WITHHELD, BoundKey, anthropic_without_key, lacking, plain_name
 from ba_tui.providers.faults import is_loopback
-from ba_tui.providers.known_servers import KNOWN, LLAMA_CPP, LLAMA_CPP_OWNER, is_near, server_header
-from ba_tui.providers.local.model_files import LOCAL, PREFIX, lacking_library, local_model
-from ba_tui.providers.local.processes import LocalProcesses
-from ba_tui.providers.rate_limits import RateLimits
-from ba_tui.providers.slots import Slots
-from ba_tui.providers.text_calls.formats import Formats
-from ba_tui.resources import Places
-from ba_tui.settings import Loaded, ModelProfile, read_key
+from ba_tui.providers.local.model_files import LOCAL, PREFIX, LocalProcesses, lacking_library, local_model
+from ba_tui.providers.model_facts import (
+    FILE,
+    KNOWN,
+    LLAMA_CPP,
+    LLAMA_CPP_OWNER,
+    KnownFacts,
+    ModelServer,
+    is_near,
+    server_header,
+)
+from ba_tui.providers.slots import SMALL, RateLimits, Slots
+from ba_tui.providers.text_calls.detection import Formats
+from ba_tui.resources import UserFolders
+from ba_tui.settings import LoadedSettings, ModelProfile, read_key, save_key, set_value, sound_key
 from ba_tui.settings.setters import OPENS_FILE
 
 if TYPE_CHECKING:
-    from ba_tui.providers.facts.values import ModelFacts
+    from ba_tui.providers.model_facts import ModelFacts
+    from ba_tui.providers.servers import ServerSearch
+
 
 DEMO = "demo"
 SCRIPTED = "scripted"
 
 
 class ProviderAccess:
-    """Answers for the settings as they were loaded; a key or server that is added now counts from now on."""
+    """Reads profiles and keys from the loaded settings. A key or server that is added is used from then on."""
 
-    def __init__(self, loaded: Loaded, catalog: ModelCatalog, places: Places) -> None:
+    def __init__(self, loaded: LoadedSettings, catalog: ModelCatalog, places: UserFolders) -> None:
         self._settings = loaded.settings
         self._own = loaded.own.providers
         self._chosen = loaded.sources.get("model") not in {"bundled", "default"}
@@ -54,10 +62,11 @@ class ProviderAccess:
         self.local = LocalProcesses(places.cache)
         self.slots = Slots(loaded, catalog, self.model, self.profile)
         self._llama_cpp: set[str] = set()
-        """Addresses where llama.cpp answered."""
+        """Addresses at which llama.cpp answered."""
 
     def default_model(self) -> str:
-        """The model of the settings; when nobody chose it and it has no key, the first of a provider that has one."""
+        """Return the model of the settings; if the user did not choose it and it has no key, the first model of a
+        provider that has one."""
         model = self._settings.model
         if not self._chosen and (wanted := self._wanted()):
             return wanted
@@ -69,7 +78,7 @@ class ProviderAccess:
         return next((first[name] for name in self._settings.providers if name in first and self.ready(name)), model)
 
     def _wanted(self) -> str:
-        """The model that Claude Code's settings ask for, where it can be asked; empty otherwise."""
+        """Return the model of Claude Code's settings if it can be used, else an empty text."""
         name = self._claude.removesuffix("[1m]")
         if not name:
             return ""
@@ -83,10 +92,10 @@ class ProviderAccess:
         return next((info.id for info in self._catalog.models() if info.provider == provider), "")
 
     def model(self, name: str) -> ModelInfo:
-        """Facts of ``name``: what its server told, else what models.yaml says.
+        """Return the facts of ``name``: those its server reported, else those of models.yaml.
 
         Raises:
-            UsageError: it can't be a model, or no such provider is set up.
+            UsageError: it is no valid model, or its provider is not set up.
         """
         now = (self.facts.version, self.formats.version)
         version, info = self._infos.get(name, (None, None))
@@ -96,7 +105,8 @@ class ProviderAccess:
         return info
 
     def _calling(self, info: ModelInfo) -> ModelInfo:
-        """With how it calls tools: as its provider's settings say, else the catalogue, else what was learnt of it."""
+        """Return ``info`` with how it calls tools, from its provider's settings, else the catalogue, else what was
+        learnt of it."""
         learnt = self.formats.of(info.id)
         said = (self.profile(info).tools, info.tools, learnt.form if learnt else "auto")
         return replace(info, tools=next((each for each in said if each != "auto"), "auto"))
@@ -123,18 +133,19 @@ class ProviderAccess:
         known = ", ".join(sorted(self.profiles()))
         raise UsageError(f"There is no provider {info.provider!r} for {name!r}.", f"Providers: {known}.")
 
-    def _serving(self, info: ModelInfo, profile: ModelProfile) -> Serving:
+    def _serving(self, info: ModelInfo, profile: ModelProfile) -> ModelHost:
         if profile.kind in CLOUDS:
-            return Serving(resold=True)
+            return ModelHost(resold=True)
         server = _server(profile)
         told = self.facts.find(server, info.name)
-        # What a server of the person's own asks for a model is its own affair, so no price is assumed.
-        return Serving(server.hostname, server.own, info.provider != profile.kind, told)
+        # A server of the user's own has its own prices, so none is assumed.
+        return ModelHost(server.hostname, server.own, info.provider != profile.kind, told)
 
     def server(self, info: ModelInfo) -> ModelServer | None:
-        """Whom to ask for facts of a model. None for scripts, files and clouds, which tell nothing.
+        """Return the server to ask for facts of a model; None for scripts, files and clouds, which have none.
 
-        Raises StorageError."""
+        Raises StorageError.
+        """
         profile = self.profile(info)
         return None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider))
 
@@ -144,10 +155,10 @@ class ProviderAccess:
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
     def key(self, provider: str) -> BoundKey | None:
-        """The user's key of ``provider``, for the address that the user gave it.
+        """Return the user's key of ``provider``, bound to the address for which the user gave it.
 
         Raises:
-            StorageError: the key file is there and can't be understood.
+            StorageError: the key file can't be read.
         """
         if self._brought(provider):
             return WITHHELD
@@ -156,7 +167,7 @@ class ProviderAccess:
         return BoundKey(key.value, own.base_url) if key else None
 
     def _brought(self, provider: str) -> bool:
-        """Whether a file of the project defines ``provider``, so that no key of the user's may go there."""
+        """Whether a file of the project defines ``provider``, so that no key of the user's may be sent there."""
         return provider in self._settings.providers and provider not in {*self._own, *self._added}
 
     def _known_key(self, provider: str) -> str | None:
@@ -164,14 +175,14 @@ class ProviderAccess:
         return key.value if key else None
 
     def variables(self) -> frozenset[str]:
-        """The environment variables that hold keys; no child process gets them."""
+        """Return the environment variables that hold keys; no child process gets them."""
         memory, search = self._settings.memory, self._settings.web_search
         others = (memory.api_key_env, memory.endpoint.api_key_env, search.api_key_env)
         named = (profile.api_key_env for profile in self.profiles().values())
         return TOKENS.union(name for name in (*named, *others) if name)
 
     def ready(self, provider: str) -> bool:
-        """Whether ``provider`` can be asked: it has a key, or an address that was set on purpose needs none."""
+        """Whether ``provider`` can be used: it has a key, or its address was set on purpose and needs none."""
         profile = self.profiles().get(provider)
         if profile is None:
             return False
@@ -185,8 +196,8 @@ class ProviderAccess:
         return self.key(provider) is not None
 
     def missing(self, model: str, *, in_file: bool = False) -> str:
-        """See core.ports.setup.Setup. ``in_file``: the file of an agent, a skill or a command names the model, so it
-        can be no model file that the user's settings do not name."""
+        """See core.ports.settings.Setup. ``in_file``: the file of an agent, a skill or a command names the model, so it
+        can only be a model file that the user's settings name."""
         if in_file and self._names_file(model.strip()):
             return "Only your settings may name a model file: set model or small.model (ba config edit)."
         try:
@@ -216,7 +227,8 @@ class ProviderAccess:
         return bool(opens) and model not in chosen
 
     def _silent(self, provider: str, profile: ModelProfile) -> str:
-        """How to start a server on this machine that does not answer; what it is, is learned on the way."""
+        """Return how to start a server on this machine that does not answer, else an empty text. Remembers addresses of
+        llama.cpp."""
         url = profile.base_url or ""
         if profile.kind != "openai" or not is_near(url):
             return ""
@@ -229,28 +241,28 @@ class ProviderAccess:
         return f"{known.title} is not running: nothing answers at {urlsplit(url).netloc}. Start it: {known.start}"
 
     def tells_progress(self, profile: ModelProfile) -> bool:
-        """Whether the server is known to be llama.cpp, which tells how far it has read a prompt when it is asked to."""
+        """Whether the server is known to be llama.cpp, which reports its progress with a prompt on request."""
         return profile.base_url in self._llama_cpp
 
     def named(self) -> frozenset[str]:
-        """The providers whose address the person chose."""
+        """Return the providers whose address the user chose."""
         chosen = (name for name in self.profiles() if self._sources.get(f"providers.{name}.base_url") != "bundled")
         return frozenset(chosen)
 
     def add(self, name: str, profile: ModelProfile) -> None:
-        """A provider that counts from now on."""
+        """Add a provider for the rest of the process."""
         self._added[name] = profile
         self._infos.clear()
 
     def served(self, provider: str, facts: ModelFacts) -> ModelInfo:
-        """A model as its server tells of it, and as the catalogue does where the server is silent."""
+        """Return a model as its server describes it, completed from the catalogue."""
         profile = self.profiles().get(provider)
         if profile and profile.base_url and facts.owner == LLAMA_CPP_OWNER:
             self._llama_cpp.add(profile.base_url)
         if profile:
             info = self.model(f"{provider}/{facts.name}")
         else:
-            # What a server of the person's own asks for a model is its own affair, so no price is assumed.
+            # As above: no price is assumed.
             found = self._catalog.find(f"openai/{facts.name}")
             info = replace(found, id=f"{provider}/{facts.name}", provider=provider, prices=None)
         return replace(
@@ -262,10 +274,104 @@ class ProviderAccess:
         )
 
     def profiles(self) -> Mapping[str, ModelProfile]:
-        """All providers by name."""
+        """Return all providers by name."""
         return {**self._settings.providers, **self._added}
 
 
 def _server(profile: ModelProfile, key: BoundKey | None = None) -> ModelServer:
     kind = "anthropic" if profile.kind == "anthropic" else "openai"
     return ModelServer(kind, profile.base_url or "", key, profile.api_key_env or "the key of this provider")
+
+
+class ProviderSetup:
+    """core.ports.settings.Setup: adds keys, servers and the model of later starts. ``access`` uses them then."""
+
+    def __init__(self, access: ProviderAccess, places: UserFolders) -> None:
+        self._access = access
+        self._places = places
+
+    def missing(self, model: str) -> str:
+        return self._access.missing(model)
+
+    def first_model(self, provider: str) -> str:
+        return self._access.first_model(provider)
+
+    async def servers(self) -> Sequence[FoundServer]:
+        return await (await self._search()).answering()
+
+    async def find_server(self, address: str, key: str = "") -> FoundServer:
+        return await (await self._search()).at(address, sound_key(key) if key else "")
+
+    async def check_key(self, provider: str, key: str) -> None:
+        self._check_own(provider)
+        await (await self._search()).takes_key(provider, sound_key(key))
+
+    def save_key(self, provider: str, key: str) -> str:
+        self._check_own(provider)
+        where = save_key(provider, key, self._places)
+        profile = self._access.profiles().get(provider)
+        used = read_key(provider, profile.api_key_env if profile else None, self._places)
+        if used is None or used.value == key.strip():
+            return where
+        return f"{where}, but {used.source} holds another key and comes first"
+
+    def use_server(self, server: FoundServer, model: str, key: str = "") -> str:
+        name = server.provider
+        if key:
+            save_key(name, key, self._places)
+        if name not in self._access.profiles() or self._withheld(name):
+            set_value(self._places, f"providers.{name}.kind", "openai")
+            set_value(self._places, f"providers.{name}.base_url", server.base_url)
+            self._access.add(name, ModelProfile(kind="openai", base_url=server.base_url))
+        set_value(self._places, "model", model)
+        return model
+
+    def use_file(self, path: str) -> str:
+        if lack := lacking_library():
+            raise UsageError(lack)
+        model = self._access.model(f"{PREFIX}{path.strip().removeprefix(PREFIX)}").id
+        set_value(self._places, "model", model)
+        return model
+
+    def in_slot(self, slot: str, main: str) -> str:
+        info, slots = self._access.model(main), self._access.slots
+        return slots.small(info).id if slot == SMALL else slots.named(slot) or info.id
+
+    def remember(self, key: str, value: str) -> None:
+        slot = key.removesuffix(".model")
+        if slot in SLOTS:
+            value = self._access.model(value).id if value else ""
+        set_value(self._places, key, value)
+        if slot in SLOTS:
+            self._access.slots.choose(slot, value)
+
+    async def _search(self) -> ServerSearch:
+        """Return a search of servers. Loads the HTTP client and reads keys: call it off the event loop."""
+
+        def load() -> ServerSearch:
+            from ba_tui.providers.servers import ServerSearch  # noqa: PLC0415 - most starts look for no server
+
+            profiles = self._access.profiles()
+            keys = {name: self._saved_key(name) for name in profiles}
+            return ServerSearch(profiles, self._access.named(), keys, self._access.served)
+
+        return await asyncio.to_thread(load)
+
+    def _check_own(self, provider: str) -> None:
+        """Raise UsageError for a provider that a project defines: no key of the user's may be sent there."""
+        if self._withheld(provider):
+            raise UsageError(
+                f"This project defines {provider}, so ba sends no key there.",
+                "Type its address in /setup to make it your own.",
+            )
+
+    def _withheld(self, provider: str) -> bool:
+        key = self._saved_key(provider)
+        return key is not None and key.withheld
+
+    def _saved_key(self, name: str) -> BoundKey | None:
+        try:
+            return self._access.key(name)
+        except StorageError:
+            # The doctor reports the broken file.
+            return None

@@ -1,125 +1,83 @@
-"""Anthropic's Messages API: what is sent and read are bytes, over a connection that knows the key.
+"""Anthropic's Messages API, over a connection with the user's key.
 
-The format itself lives in anthropic_wire, errors in faults; retries are Persistent's.
+The message format is in anthropic_wire, errors are in faults; ``pipeline`` repeats requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
-
-from ba_tui.core.errors import AuthFailed, BadRequest
-from ba_tui.core.messages import key_in, signed
-from ba_tui.core.ports.exchanges import Exchange
-from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
-from ba_tui.providers.bounds import ERROR
-from ba_tui.providers.connection import Connection
-from ba_tui.providers.credentials import ANTHROPIC_URL, BoundKey, Endpoint, anthropic_chain, anthropic_endpoint
+from ba_tui.core.errors import AuthFailed, BadRequest, UsageError
+from ba_tui.core.messages import Message, key_in, signed
+from ba_tui.core.provider import ModelInfo, ModelRequest
+from ba_tui.providers.connection import HttpProvider
+from ba_tui.providers.credentials import (
+    ANTHROPIC_URL,
+    CLOUDS,
+    BoundKey,
+    KeyedEndpoint,
+    anthropic_chain,
+    anthropic_endpoint,
+)
 from ba_tui.providers.faults import ModelService, from_network
 from ba_tui.providers.http import beginning
-from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
-from ba_tui.providers.wire import sse
 from ba_tui.providers.wire.anthropic_wire import AnthropicReply, encode_message, tool_to_wire
-from ba_tui.providers.wire.bodies import Body
-from ba_tui.providers.wire.shapes import decode, encode, fields
+from ba_tui.providers.wire.shapes import ERROR, decode, encode, fields
+from ba_tui.providers.wire.sse import ReplyBuilder
 
 VARIABLE = "ANTHROPIC_API_KEY"
 CURE = f"Set {VARIABLE}, or choose another model with /model."
 MARK = {"type": "ephemeral"}
 COUNTING = "/v1/messages/count_tokens"
 COUNTED = frozenset({"model", "system", "tools"})
-"""What of a request's head the endpoint that counts takes."""
+"""Fields of a request's head that the counting endpoint takes."""
 ADAPTIVE = frozenset({"claude-4.6", "claude-4.8", "claude-5"})
-"""Families that decide themselves how long to think."""
+"""Families that decide for themselves how long to think."""
 
 
-class AnthropicProvider:
-    """``options`` are further fields of each request, as the API names them.
+class AnthropicProvider(HttpProvider):
+    """See HttpProvider: the Messages API."""
 
-    Raises:
-        AuthFailed: there is no key, and the endpoint is Anthropic's own.
-        UsageError: no connection can be set up with these settings.
-    """
+    PATH = "v1/messages"
 
-    def __init__(
-        self,
-        model: ModelInfo,
-        *,
-        api_key: BoundKey | None = None,
-        base_url: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        transfer: Transfer = DIRECT,
-    ) -> None:
-        self._model = model
-        self._transfer = transfer
-        self._options = dict(options or {})
-        endpoint, self._service = self._reach(api_key, base_url)
-        self._connection = Connection(endpoint, self._service, transfer.idle)
-        self._url = self._connection.url("v1/messages")
+    def __init__(self, model: ModelInfo, **given: Any) -> None:
+        super().__init__(model, **given)
         self._extras: dict[str, Any] = {"cache_control": MARK}
         self._marks = True
-        """Whether blocks are marked for the cache too."""
+        """Whether blocks get cache marks too."""
         if model.family in ADAPTIVE:
-            # Their reasoning, and what they say between calls, would come as empty blocks without this.
+            # Without this the models' reasoning and their text between calls arrive as empty blocks.
             self._extras["thinking"] = {"type": "adaptive", "display": "summarized"}
-        self._body = Body(self._head, lambda message: encode_message(message, model))
 
-    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[Endpoint, ModelService]:
-        """Where requests go, and what its errors call it."""
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[KeyedEndpoint, ModelService]:
         endpoint = anthropic_endpoint(key, url) or _signed_in()
         service = ModelService("Anthropic", VARIABLE, endpoint.url, self._model.name, endpoint.secret)
         return endpoint, service if service.host == urlsplit(ANTHROPIC_URL).netloc else service.elsewhere()
 
     def _fields(self, head: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a request before its messages, as the endpoint wants them."""
+        """Return the fields of a request before its messages, as the endpoint expects them."""
         return head
 
-    def _events(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """``body`` as server-sent events."""
-        return body
+    def _encode(self, message: Message) -> bytes:
+        return encode_message(message, self._model)
 
-    @property
-    def model(self) -> ModelInfo:
-        return self._model
-
-    def connect(self) -> None:
-        """See core.provider.Provider."""
-        self._connection.begin()
-
-    async def close(self) -> None:
-        """Let go of the connection."""
-        await self._connection.close()
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
-        response, exchange = await self._answer(request)
-        assembly = AnthropicReply(self._model, self._service, self._body.ids)
-        heard = RecordedBytes(response.aiter_bytes(), exchange)
-        stream = sse.chunks(self._events(heard), assembly, self._service, self._transfer.idle)
-        try:
-            async with contextlib.aclosing(stream) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        finally:
-            exchange.end()
-            await response.aclose()
-        yield assembly.finish()
+    def _reply(self) -> ReplyBuilder:
+        return AnthropicReply(self._model, self._service, self._body.ids)
 
     def _counted(self, body: dict[str, Any], request: ModelRequest) -> bytes:
         key = key_in(request.system)
-        parts = [encode_message(signed(message, key), self._model) for message in request.messages]
+        parts = [self._encode(signed(message, key)) for message in request.messages]
         return encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
 
     async def count_tokens(self, request: ModelRequest, url: str = COUNTING) -> int:
-        """Tokens of ``request`` as the provider counts them. ``url`` must be of the same host: the key goes there.
+        """Return the tokens of ``request`` as the provider counts them. ``url`` must be of the same host, since the key
+        is sent there.
 
         Raises:
-            UsageError: it is of another host. ProviderError: nobody counts there.
+            UsageError: ``url`` is of another host. ProviderError: the endpoint does not count.
         """
         body = {key: value for key, value in decode(self._head(request) + b"]}").items() if key in COUNTED}
         content = await asyncio.to_thread(self._counted, body, request)
@@ -134,18 +92,7 @@ class AnthropicProvider:
             raise BadRequest(f"{self._service.name} answered without a count.")
         return found
 
-    async def _answer(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
-        """Servers that speak this format without knowing an extra of ours are asked once more without it."""
-        while True:
-            try:
-                return await self._post(request)
-            except BadRequest as error:
-                if not self._leave_out(str(error)):
-                    raise
-                self._body.forget()
-
     def _leave_out(self, refusal: str) -> bool:
-        """Send no more what ``refusal`` names; False when that is nothing of ours."""
         refused = next((name for name in self._extras if name in refusal), None)
         if refused is None:
             return False
@@ -153,14 +100,7 @@ class AnthropicProvider:
         self._marks = "cache_control" in self._extras
         return True
 
-    async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
-        tail = self._tail(request)
-        content = await self._body.joined(request, tail)
-        exchange = self._transfer.sent(content, self._body, tail)
-        return await self._connection.post(self._url, content), exchange
-
     def _head(self, request: ModelRequest) -> bytes:
-        """Tools, then system, then messages: the stable first, so that each request extends the last."""
         head: dict[str, Any] = {"model": self._model.name, "max_tokens": self._model.max_output, "stream": True}
         head |= self._extras | self._options
         if request.tools:
@@ -174,8 +114,8 @@ class AnthropicProvider:
         return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":{"type":"none"}}'
 
 
-def _signed_in() -> Endpoint:
-    """What the SDK's chain of credentials finds. Raises AuthFailed when that is nothing."""
+def _signed_in() -> KeyedEndpoint:
+    """Return the endpoint that the SDK's credential chain finds. Raises AuthFailed when it finds none."""
     found = None
     if anthropic_chain():
         from ba_tui.providers.anthropic_sdk import signed_in  # noqa: PLC0415 - an SDK: a second, and 60 MB
@@ -184,3 +124,45 @@ def _signed_in() -> Endpoint:
     if found is None:
         raise AuthFailed("No API key for Anthropic.", CURE)
     return found
+
+
+class CloudProvider(AnthropicProvider):
+    """Claude on a cloud: the SDK gives the address, the fields and the signature of requests; messages, connection and
+    recorded bytes are as with Anthropic. ``kind`` is one of CLOUDS; ``given`` are arguments of AnthropicProvider.
+
+    Raises:
+        UsageError: the environment names no region or address, or no connection can be set up.
+        AuthFailed: there is no key where one is needed.
+    """
+
+    def __init__(self, kind: str, model: ModelInfo, **given: Any) -> None:
+        self._kind = kind
+        super().__init__(model, **given)
+        self._url = self._client.url
+
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[KeyedEndpoint, ModelService]:
+        from ba_tui.providers.anthropic_sdk import CloudClient  # noqa: PLC0415 - an SDK: a second, and 60 MB
+
+        self._client = CloudClient(self._kind, self._model.name, key.sent_to(url) if key else None, url)
+        endpoint = self._client.endpoint
+        return endpoint, CLOUDS[self._kind].service(endpoint, self._model.name)
+
+    def _fields(self, head: dict[str, Any]) -> dict[str, Any]:
+        return self._client.fields(head)
+
+    def _events(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        return self._client.events(body, self._service)
+
+    def _leave_out(self, refusal: str) -> bool:
+        """Remove marks step by step: some clouds take cache marks on blocks only, so those are kept until they are
+        refused too."""
+        marks = self._marks
+        if super()._leave_out(refusal):
+            self._marks = marks
+            return True
+        self._marks = marks and "cache_control" not in refusal
+        return marks != self._marks
+
+    async def count_tokens(self, request: ModelRequest, url: str = COUNTING) -> int:
+        """Raise UsageError: clouds count at other addresses, or not at all."""
+        raise UsageError(f"{self._service.name} has no endpoint that counts tokens.", "They are counted here instead.")

@@ -1,7 +1,7 @@
-"""Anthropic's SDK, for what only it knows: the chain of credentials where there is no plain key, and clouds.
+"""Anthropic's SDK, for its credential chain (a profile or the identity of a workload) and for clouds.
 
-A profile in its config folder, or the identity of a workload; see ``anthropic.lib.credentials``. On clouds: addresses,
-fields and signatures. It takes a second and 60 MB to import, so a plain key never leads here.
+On clouds it gives addresses, fields and signatures. The import takes a second and 60 MB, so it is skipped with a plain
+key.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from anthropic.lib.vertex import AnthropicVertex
 
 from ba_tui.core.errors import AuthFailed, ConnectionLost, UsageError
 from ba_tui.core.text.wording import one_line
-from ba_tui.providers.clouds.needs import CLOUDS
-from ba_tui.providers.credentials import Endpoint, anthropic_headers
+from ba_tui.providers.credentials import CLOUDS, KeyedEndpoint, anthropic_headers
 from ba_tui.providers.faults import ModelService, from_body
 
 LONGEST = 300
@@ -32,11 +31,11 @@ CREATE = "/v1/messages"
 CloudSdk = AnthropicBedrock | AnthropicVertex | anthropic.AnthropicFoundry
 
 
-def signed_in() -> Endpoint | None:
-    """The endpoint for what the chain finds in the environment; None when that is nothing.
+def signed_in() -> KeyedEndpoint | None:
+    """Return the endpoint for the credentials that the chain finds in the environment; None when it finds none.
 
     Raises:
-        AuthFailed: there is a profile, and it can't be used.
+        AuthFailed: there is a profile that can't be used.
     """
     try:
         client = anthropic.AsyncAnthropic(
@@ -46,19 +45,19 @@ def signed_in() -> Endpoint | None:
         raise AuthFailed(f"No API key for Anthropic: {one_line(str(error), LONGEST)}", CURE) from error
     if client.custom_auth is None:
         return None
-    # What the profile adds, such as its workspace.
+    # Headers that the profile adds, such as its workspace.
     headers = anthropic_headers(dict(client._credential_headers))
-    return Endpoint(str(client.base_url), headers, auth=ChainAuth(client), close=client.close)
+    return KeyedEndpoint(str(client.base_url), headers, auth=ChainAuth(client), close=client.close)
 
 
 class ChainAuth(httpx2.Auth):
-    """Signs each request as the SDK does: with a new token once the old one was refused. Words what goes wrong."""
+    """Signs each request as the SDK does, with a new token after the old one was refused, and translates its errors."""
 
     def __init__(self, client: anthropic.AsyncAnthropic) -> None:
         self._client = client
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Raises AuthFailed, or ConnectionLost when the server of tokens can't be reached."""
+        """Raises AuthFailed, or ConnectionLost when the token server can't be reached."""
         response = yield await self._signed(request)
         if response.status_code == REFUSED and self._client._token_cache:
             self._client._token_cache.invalidate()
@@ -80,7 +79,7 @@ class ChainAuth(httpx2.Auth):
 
 
 class CloudClient:
-    """What the SDK's client of a cloud knows. It sends nothing itself: the connection is ours.
+    """The addresses, fields and signatures of the SDK's client for a cloud; requests go over ba's connection.
 
     Raises:
         UsageError: the environment names no region, project or address, or two that exclude each other.
@@ -94,7 +93,7 @@ class CloudClient:
             options = self._prepared({"model": model, "stream": True})
             self.url = self._client._prepare_url(options.url)
             if self._bedrock:
-                # It takes a while, and the first event would wait for it.
+                # Loaded now, because the first event would have to wait for it.
                 get_response_stream_shape()
         except _failures(kind) as error:
             what = one_line(str(error), LONGEST)
@@ -103,14 +102,14 @@ class CloudClient:
         version = str(self._client.default_headers.get("anthropic-version", ""))
         headers = anthropic_headers(credentials, own=False, version=version)
         signature = None if kind == "foundry" else CloudSignature(self._client, kind)
-        self.endpoint = Endpoint(str(self._client.base_url), headers, key or "", signature, self._close)
+        self.endpoint = KeyedEndpoint(str(self._client.base_url), headers, key or "", signature, self._close)
 
     def fields(self, head: dict[str, Any]) -> dict[str, Any]:
-        """``head`` as the cloud wants it: some have the model in the address."""
+        """Return ``head`` as the cloud expects it: some clouds have the model in the address."""
         return self._prepared(head).json_data
 
     def events(self, body: AsyncIterator[bytes], service: ModelService) -> AsyncIterator[bytes]:
-        """``body`` as server-sent events; ``service`` words the errors."""
+        """Return ``body`` as server-sent events; ``service`` names the service in errors."""
         return BedrockEvents(body, service) if self._bedrock else body
 
     def _prepared(self, head: dict[str, Any]) -> Any:
@@ -121,14 +120,14 @@ class CloudClient:
 
 
 class CloudSignature(httpx2.Auth):
-    """Signs each request as the SDK does, off the loop: credentials may be read from files or asked for."""
+    """Signs each request as the SDK does, in a thread, since credentials may be read from files or servers."""
 
     def __init__(self, client: CloudSdk, kind: str) -> None:
         self._client = client
         self._kind = kind
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Raises AuthFailed: there are no credentials, or none can be had for them."""
+        """Raises AuthFailed: there are no credentials, or they can't be loaded."""
         cloud = CLOUDS[self._kind]
         try:
             await asyncio.to_thread(self._client._prepare_request, request)
@@ -138,7 +137,7 @@ class CloudSignature(httpx2.Auth):
 
 
 class BedrockEvents:
-    """The frames of Bedrock as server-sent events. No generator: there is nothing to close."""
+    """The frames of Bedrock as server-sent events. A class instead of a generator: nothing has to be closed."""
 
     def __init__(self, body: AsyncIterator[bytes], service: ModelService) -> None:
         self._body = body
@@ -152,7 +151,7 @@ class BedrockEvents:
         return self
 
     async def __anext__(self) -> bytes:
-        """Raises BadRequest: the body holds no frames."""
+        """Raises BadRequest: the body has no frames."""
         while True:
             data = await anext(self._body)
             try:
@@ -174,7 +173,7 @@ def _client(kind: str, key: str | None, url: str | None) -> CloudSdk:
 
 
 def _failures(kind: str) -> tuple[type[Exception], ...]:
-    """What the SDK and the packages of ``kind`` raise."""
+    """Return the exceptions of the SDK and of the packages that ``kind`` needs."""
     plain = (anthropic.AnthropicError, ValueError, RuntimeError)
     if kind == "bedrock":
         return (*plain, import_module("botocore.exceptions").BotoCoreError)

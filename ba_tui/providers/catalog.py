@@ -1,11 +1,10 @@
-"""What is known of models: from models.yaml, in layers that are read over each other.
+"""The catalogue of models: facts from models.yaml files, in layers of which later ones win.
 
-Which models a person may use, and with what key, is not known here.
+It does not know which models a user may use, or with which key.
 """
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -19,9 +18,10 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.provider import LOCAL_OUTPUT, LOCAL_WINDOW, ModelInfo, Prices, ToolCalling
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import nearest, similar
 from ba_tui.core.values import frozen
-from ba_tui.providers.facts.values import ModelFacts
-from ba_tui.resources import Places, bundled, there
+from ba_tui.providers.model_facts import ModelFacts
+from ba_tui.resources import UserFolders, bundled, there
 
 if TYPE_CHECKING:
     from ba_tui.providers.marked_yaml import YamlNode
@@ -36,7 +36,7 @@ RATES = ("input", "output", "cache_read", "cache_write")
 
 @frozen
 class ModelEntry:
-    """What one place in a file says of the models it matches; None: nothing."""
+    """The facts that one entry of a file states for the models that it matches; None: not stated."""
 
     patterns: tuple[str, ...]
     provider: str | None = None
@@ -57,15 +57,15 @@ class ModelEntry:
 
 @frozen
 class NamePattern:
-    """A pattern of ``entry``, with the letters before its first wildcard. Nearly all fail by those; compiling each
-    would be felt at start-up."""
+    """A pattern of ``entry`` and the letters before its first wildcard. Nearly all patterns fail by these letters;
+    compiling each pattern would slow the start."""
 
     start: str
     text: str
     entry: ModelEntry
 
     def fit(self, name: str) -> int:
-        """How closely it fits ``name``: its length, more for the name itself; -1: it does not."""
+        """Return how closely it matches ``name``: its length, more for the exact name; -1 without a match."""
         if not name.startswith(self.start) or not fnmatch.fnmatchcase(name, self.text):
             return -1
         return len(name) + 1 if self.text == name else len(self.text) - 1
@@ -73,7 +73,7 @@ class NamePattern:
 
 @frozen
 class CatalogLayer:
-    """One file: its entries, and each vendor's model for small work."""
+    """One file: its entries, and the small model of each vendor."""
 
     entries: tuple[ModelEntry, ...] = ()
     small: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -85,7 +85,7 @@ class CatalogLayer:
         object.__setattr__(self, "patterns", patterns)
 
     def fitting(self, name: str) -> list[ModelEntry]:
-        """The entries that fit ``name``, the closest first; of the same closeness, in the order of the file."""
+        """Return the entries that match ``name``, the closest first; equally close ones in the order of the file."""
         closest: dict[int, tuple[int, ModelEntry]] = {}
         for pattern in self.patterns:
             closeness = pattern.fit(name)
@@ -95,9 +95,9 @@ class CatalogLayer:
 
 
 @frozen
-class Serving:
-    """Who serves a model: ``host``, where it is not the provider's own; ``local``: it is the person's own machine or
-    network; ``resold``: its prices are its own affair. ``told``: what it said of the model."""
+class ModelHost:
+    """The server of a model: ``host``, unless it is the provider's own; ``local``: on the user's machine or network;
+    ``resold``: with prices of its own; ``told``: the facts it reported."""
 
     host: str = ""
     local: bool = False
@@ -105,36 +105,37 @@ class Serving:
     told: ModelFacts | None = None
 
 
-VENDOR = Serving()
+VENDOR = ModelHost()
 HOSTED = ModelInfo("", "", "")
 LOCAL = ModelInfo("", "", "", window=LOCAL_WINDOW, max_output=LOCAL_OUTPUT)
-"""What is assumed of a model that nobody tells anything of."""
+"""Assumed facts of a model without any."""
 
 
 class ModelCatalog:
-    """``layers``, the most telling first; the last is what ships with ba, over which servers have their say."""
+    """Finds models in ``layers``, the most specific first. Facts that a server reports override the last layer, which
+    ships with ba."""
 
     def __init__(self, layers: Sequence[CatalogLayer]) -> None:
         self._layers = layers
         self._known: dict[str, list[list[ModelEntry]]] = {}
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """All models that have a name of their own."""
+        """Return all models that have an exact name."""
         return tuple(self.find(name) for name in self._names())
 
     def small(self, provider: str) -> str:
-        """The id of the vendor's model for small work; empty when none is named."""
+        """Return the id of the vendor's small model; empty when none is named."""
         name = next((layer.small[provider] for layer in self._layers if provider in layer.small), "")
         return f"{provider}/{name}" if name else ""
 
     def _names(self) -> Sequence[str]:
         return list(dict.fromkeys(name for layer in self._layers for entry in layer.entries for name in entry.names))
 
-    def find(self, name: str, serving: Serving = VENDOR) -> ModelInfo:
-        """For ``provider/model``, a bare name that we know, ``demo`` or ``scripted:FILE``.
+    def find(self, name: str, serving: ModelHost = VENDOR) -> ModelInfo:
+        """Return the facts of ``provider/model``, a known bare name, ``demo`` or ``scripted:FILE``.
 
         Raises:
-            UsageError: it can't be a model; the nearest names are in the hint.
+            UsageError: it is no valid model; the hint has the nearest names.
         """
         given = name.strip()
         if given == "demo" or (given.startswith(SCRIPTED) and len(given) > len(SCRIPTED)):
@@ -152,17 +153,18 @@ class ModelCatalog:
         return self._info(owner, given, serving)
 
     def _newest(self, word: str) -> str | None:
-        """What Claude Code's short names mean: ``sonnet`` is the newest Claude Sonnet, which is listed first."""
+        """Return the model of one of Claude Code's short names: ``sonnet`` is the newest Claude Sonnet, which is listed
+        first."""
         return next(
             (name for name in self._names() if word.isalpha() and name.startswith(f"claude-{word.lower()}-")), None
         )
 
-    def _info(self, provider: str, model: str, serving: Serving) -> ModelInfo:
+    def _info(self, provider: str, model: str, serving: ModelHost) -> ModelInfo:
         layers = self._fitting(model)
         listed = _merged(layers)
         owner = next((entry.provider for entry in listed if entry.provider), provider)
         vendor = next((entry.host for entry in listed if entry.host), "")
-        # A reseller asks its own price: the vendor's is told for the vendor's own name and host only.
+        # A reseller has its own prices: the vendor's apply to the vendor's own name and host only.
         own = "/" not in model and (serving.host == vendor if vendor else owner == provider and not serving.resold)
         *theirs, ours = layers
         told = [_entry_of(serving.told)] if serving.told else []
@@ -178,7 +180,8 @@ class ModelCatalog:
             window=next((entry.window for entry in entries if entry.window), assumed.window),
             max_output=next((entry.output for entry in entries if entry.output), assumed.max_output),
             prices=next((entry.prices for entry in priced if entry.prices), None),
-            # Nobody said that it can't see pictures: it is asked rather than kept from them. So with the others.
+            # Vision is assumed unless an entry denies it: pictures are sent rather than withheld. The same goes for the
+            # others.
             vision=next((entry.vision for entry in entries if entry.vision is not None), bool(listed)),
             thinking=next((entry.thinking for entry in entries if entry.thinking is not None), not listed),
             temperature=next((entry.temperature for entry in entries if entry.temperature is not None), True),
@@ -187,7 +190,7 @@ class ModelCatalog:
         )
 
     def _fitting(self, model: str) -> list[list[ModelEntry]]:
-        """Those that fit, by layer, the closest first."""
+        """Return the matching entries of each layer, the closest first."""
         name = _plain(model.rpartition("/")[2].partition(":")[0])
         if name not in self._known:
             self._known[name] = [layer.fitting(name) for layer in self._layers]
@@ -198,11 +201,11 @@ class ModelCatalog:
         if slash and provider == "demo":
             return UsageError(f"{given!r} runs in the demo only.", "Start it: ba demo.")
         if slash and provider not in KINDS:
-            near = difflib.get_close_matches(provider, KINDS, 1)
-            hint = f"Did you mean “{near[0]}/{model}”?" if near else "See ba guide models."
+            near = nearest(provider, KINDS)
+            hint = f"Did you mean “{near}/{model}”?" if near else "See ba guide models."
             return UsageError(f"There is no provider {provider!r}.", hint)
-        near = difflib.get_close_matches(_plain(given), self._names(), 2, 0.5)
-        meant = f"Did you mean {' or '.join(near)}? " if near else ""
+        close = similar(_plain(given), self._names(), 2)
+        meant = f"Did you mean {' or '.join(close)}? " if close else ""
         return UsageError(
             f"There is no model {given!r}.", f"{meant}Name any other model with its provider: openai/MODEL."
         )
@@ -225,12 +228,12 @@ def _entry_of(told: ModelFacts) -> ModelEntry:
 
 
 def _plain(name: str) -> str:
-    """Vendors and resellers write the same version with dots or dashes."""
+    """Return ``name`` with dashes for dots: vendors and resellers write the same version in both ways."""
     return name.lower().replace(".", "-")
 
 
 def load_catalog(paths: Iterable[Path]) -> ModelCatalog:
-    """From files, the most general first: what a later one says goes.
+    """Read files, the most general first: later ones win.
 
     Raises:
         UsageError: naming file, line, key and expectation.
@@ -238,8 +241,9 @@ def load_catalog(paths: Iterable[Path]) -> ModelCatalog:
     return ModelCatalog([_read(path) for path in paths][::-1])
 
 
-def chosen_catalog(where: Places, *, strict: bool) -> tuple[ModelCatalog, list[Notice]]:
-    """The models that ship with ba and, over them, the person's own, with a notice of a broken file, which is left out.
+def chosen_catalog(where: UserFolders, *, strict: bool) -> tuple[ModelCatalog, list[Notice]]:
+    """Return the models of the user's file over those that ship with ba; a broken file is left out and reported as a
+    notice.
 
     Raises:
         UsageError: the file is broken, and ``strict``.
@@ -254,7 +258,7 @@ def chosen_catalog(where: Places, *, strict: bool) -> tuple[ModelCatalog, list[N
 
 
 class ModelChoices:
-    """core.ports.setup.Catalogue: the models of ``catalog`` whose providers the settings name."""
+    """core.ports.settings.ModelCatalogue: the models of ``catalog`` whose providers the settings name."""
 
     def __init__(self, catalog: ModelCatalog, providers: Collection[str]) -> None:
         self._catalog = catalog
@@ -278,7 +282,7 @@ def _read(path: Path) -> CatalogLayer:
 
 @lru_cache(maxsize=1)
 def _shipped(path: Path) -> CatalogLayer:
-    """The layer of the file that ships with ba, which does not change while it runs. Raises as ``load_catalog``."""
+    """Return the layer of the file that ships with ba; it does not change while ba runs. Raises as ``load_catalog``."""
     return _read(path)
 
 

@@ -1,6 +1,6 @@
-"""What went wrong on the way to a model, in our words and with the cure; shared by the vendor files.
+"""Errors of requests to models, in ba's words and with a hint; all vendors' modules share them.
 
-Texts of a server are quoted in one short line, and never with anything that looks like a key.
+Texts of a server are quoted in one short line without anything that looks like a key.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ba_tui.core.errors import (
     ConnectionLost,
     ContextOverflow,
     ModelNotFound,
-    Overloaded,
-    Passing,
     ProviderError,
     RateLimited,
     RequestRefused,
+    ServerOverloaded,
+    TransientError,
     UsageError,
 )
 from ba_tui.core.messages import clean_text
@@ -34,7 +34,7 @@ from ba_tui.providers.wire.shapes import decode, fields, items, text_of
 
 LONGEST = 300
 READ = 4_000
-"""Characters of a server's words that are looked at."""
+"""Characters of a server's text that are read."""
 DIRECT = "Set base_url to the final address."
 PROXY = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."
 _HOME_NET = regex(r"127(?:\.\d{1,3}){3}")
@@ -101,13 +101,13 @@ _BY_CODE = {
     "serviceunavailable": 503,
     "overloaded": 529,
 }
-"""By the code in small letters, without what stands between its words and without ``error`` or ``exception`` behind."""
+"""Status by error code: in small letters, without separators and without ``error`` or ``exception`` at the end."""
 
 _AUTHORITY = "If you know this server or proxy, point SSL_CERT_FILE at the certificate of its authority (PEM)."
 _CLOCK = "Check the clock of this machine; if it is right, the server needs a new certificate."
 _NAME = "Set base_url to the name that the certificate is for."
 _CERTIFICATES = {9: _CLOCK, 10: _CLOCK, 62: _NAME, 64: _NAME}
-"""By OpenSSL's number of what is wrong."""
+"""Cause by OpenSSL's error number."""
 _PLAIN = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
 _REFUSED = {
     "UNSUPPORTED_PROTOCOL",
@@ -129,7 +129,7 @@ _REFUSED = {
 
 @frozen
 class ModelService:
-    """Who is asked, for the words of an error: ``variable`` holds its key, ``model`` is the name it was sent."""
+    """The service that errors name: ``variable`` holds its key, ``model`` is the name that was sent."""
 
     name: str
     variable: str
@@ -137,9 +137,9 @@ class ModelService:
     model: str
     key: str = field(default="", repr=False)
     vendor: bool = True
-    """Whether it is the vendor's own, or a cloud that serves the vendor's models: it knows the newest fields."""
+    """Whether it is the vendor itself, or a cloud with the vendor's models: it knows the newest fields."""
     cure: str = ""
-    """What to do when the credentials are refused, where they are more than a key."""
+    """The hint when credentials are refused, where they are more than a key."""
 
     @property
     def host(self) -> str:
@@ -151,19 +151,19 @@ class ModelService:
         return is_loopback(self.url)
 
     def elsewhere(self) -> ModelService:
-        """The same of a server that is not the vendor's own."""
+        """Return the same for a server other than the vendor's."""
         variable = f"{self.variable}, or the key that is set for this provider"
         return replace(self, name=self.host, variable=variable, vendor=False)
 
     def masked(self, text: str) -> str:
-        """A server's own words, fit for one line: no key, no line ends, not endless."""
+        """Return a server's text on one line: short, and without keys."""
         text = clean_text(text)
         if self.key:
             text = text.replace(self.key, "…")
         return one_line(_KEY.sub("…", text), LONGEST)
 
     def quote(self, text: str) -> str:
-        """The same as a sentence in quotation marks, so that it does not run into ours."""
+        """Return the same as a sentence in quotation marks, apart from ba's own text."""
         return f"“{sentence(self.masked(text))}”"
 
 
@@ -174,7 +174,7 @@ def is_loopback(url: str) -> bool:
 
 
 def check_url(url: str) -> None:
-    """Raises UsageError when ``url`` can't be an endpoint."""
+    """Raise UsageError when ``url`` can't be an endpoint."""
     try:
         parts = urlsplit(url)
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
@@ -187,26 +187,28 @@ def check_url(url: str) -> None:
 
 
 def check_key(key: str, variable: str) -> None:
-    """Raises AuthFailed when ``key`` can't be sent at all; what is in it is not told."""
+    """Raise AuthFailed when ``key`` can't be sent; the error does not quote it."""
     if not key.isascii() or not key.isprintable() or " " in key.strip():
         raise AuthFailed("The API key contains invalid characters.", f"Copy it again into {variable}.")
 
 
 def from_response(service: ModelService, status: int, headers: Mapping[str, str], body: object) -> ProviderError:
-    """For a status that is no success. ``body`` is JSON or text, as it came."""
+    """Return the error for a failure status. ``body`` is JSON or text, as it was received."""
     code, text = _said(body)
     return _by_status(service, status, code, text, _retry_after(headers, text))
 
 
 def from_event(service: ModelService, error: object, otherwise: int = 500) -> ProviderError:
-    """For an error object within a stream; ``otherwise`` is its status when it tells none."""
+    """Return the error for an error object within a stream; ``otherwise`` is its status when it has none."""
     code, text = _said(error)
     found = fields(error)
     inner = fields(found.get("error")) or found
     if "tool_use_failed" in code:
-        return Passing(f"{service.name} discarded a malformed tool call of the model.", "Send the request again.")
+        return TransientError(
+            f"{service.name} discarded a malformed tool call of the model.", "Send the request again."
+        )
     told = (inner.get(key) for key in ("status_code", "code", "status"))
-    # Servers number their own errors as well; only what HTTP has is a status.
+    # Servers also have error numbers of their own; only those of HTTP are a status.
     number = next((int(str(value)) for value in told if re.fullmatch("[45][0-9][0-9]", str(value))), None)
     names = (re.sub(r"[^a-z0-9]", "", part.lower()).removesuffix("error") for part in code.split())
     names = (name.removesuffix("exception") for name in names)
@@ -215,7 +217,7 @@ def from_event(service: ModelService, error: object, otherwise: int = 500) -> Pr
 
 
 def no_answer(service: ModelService, body: Mapping[str, Any], what: str) -> ProviderError:
-    """For a success that holds JSON but no answer, by what the server says in it. ``what`` is the format expected."""
+    """Return the error for a success status with JSON that is no answer. ``what`` is the expected format."""
     if body.get("error"):
         return from_event(service, body)
     _, text = _said(body)
@@ -225,7 +227,7 @@ def no_answer(service: ModelService, body: Mapping[str, Any], what: str) -> Prov
 
 
 def from_network(service: ModelService, error: BaseException) -> ProviderError:
-    """For everything below HTTP: names, sockets, TLS, time-outs, a body that ended too early."""
+    """Return the error for a failure below HTTP: names, sockets, TLS, time-outs, a body that ended early."""
     where = service.host
     chain: list[BaseException] = []
     cause: BaseException | None = error
@@ -234,7 +236,7 @@ def from_network(service: ModelService, error: BaseException) -> ProviderError:
         cause = cause.__cause__ or cause.__context__
     kinds = " ".join(type(link).__name__ for link in chain)
     said = " ".join(str(link) for link in chain)
-    if "Diverted" in kinds or "TooManyRedirects" in kinds:
+    if "RedirectRefused" in kinds or "TooManyRedirects" in kinds:
         to = "in circles" if "TooManyRedirects" in kinds else f"on to {service.masked(str(chain[-1]))}"
         return BadRequest(f"{where} sends requests {to}.", DIRECT)
     if "ProxyError" in kinds:
@@ -254,7 +256,7 @@ def from_network(service: ModelService, error: BaseException) -> ProviderError:
 
 
 def _insecure(service: ModelService, error: ssl.SSLError) -> ProviderError:
-    """A fault of TLS. What the certificate or the settings cause does not pass by itself."""
+    """Return the error for a TLS failure. Those that certificates or settings cause are not retried."""
     where = service.host
     if isinstance(error, ssl.SSLCertVerificationError):
         what = f"The certificate of {where} is not accepted: {service.quote(error.verify_message or str(error))}"
@@ -275,14 +277,14 @@ def _proxied(url: str) -> bool:
 
 
 def from_body(service: ModelService, body: bytes) -> ProviderError:
-    """For a success whose body is no answer: the start of one, or something else altogether."""
+    """Return the error for a success status whose body is an incomplete answer or none."""
     if body.lstrip().startswith(b"{"):
         return cut(service)
     return BadRequest(f"{service.host} sent something that is not a model's answer.", "Check base_url.")
 
 
 def cut(service: ModelService) -> ConnectionLost:
-    """The stream ended, politely or not, before the answer did."""
+    """Return the error for a stream that ended before the answer did."""
     return ConnectionLost(f"The answer from {service.host} was cut off before its end.", "Send the request again.")
 
 
@@ -311,12 +313,12 @@ def _by_status(service: ModelService, status: int, code: str, text: str, again: 
         return RateLimited(f"{service.name} limits the rate of requests{tail}", hint, retry_after=again)
     if status >= 500 or status in {408, 409, 425}:
         hint = "It usually passes; try again, or use another model with /model."
-        return Overloaded(f"{service.name} has a server error ({status}){tail}", hint, retry_after=again)
+        return ServerOverloaded(f"{service.name} has a server error ({status}){tail}", hint, retry_after=again)
     return _refused(service, status, code, text)
 
 
 def _refused(service: ModelService, status: int, code: str, text: str) -> RequestRefused:
-    """A refusal of something within the request, with what the server says of pictures and documents."""
+    """Return the error for a refused part of a request, with the media that the server names."""
     place, most = _PLACE.search(text) or _PLACE.search(code), _MOST_MEDIA.search(text)
     media = _MEDIA.search(text) is not None
     return RequestRefused(
@@ -329,7 +331,7 @@ def _refused(service: ModelService, status: int, code: str, text: str) -> Reques
 
 
 def _said(body: object) -> tuple[str, str]:
-    """The codes and the words of an error body, wherever the server put them; the beginning of long ones."""
+    """Return the codes and the text of an error body, wherever the server put them; of long texts the beginning."""
     code, text = _stated(body)
     return code[:READ], text[:READ]
 
@@ -355,7 +357,7 @@ def _stated(body: object) -> tuple[str, str]:
 
 
 def _of_page(text: str) -> str:
-    """The words of an error page: its title says what its styles and scripts do not."""
+    """Return the text of an error page: its title, without styles and scripts."""
     title = _TITLE.search(text)
     return re.sub(r"<[^>]*>", " ", title[1] if title and title[1].strip() else text)
 

@@ -1,7 +1,4 @@
-"""The HTTP client under a model: time-outs, proxies and certificates of the environment.
-
-What is said over it is the vendor files' business.
-"""
+"""The HTTP client of model connections: time-outs, proxies and certificates of the environment."""
 
 from __future__ import annotations
 
@@ -18,22 +15,23 @@ import httpx2
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
-from ba_tui.providers.bounds import ERROR
 from ba_tui.providers.faults import is_loopback
+from ba_tui.providers.wire.shapes import ERROR
 
-# A connection opened before the first request: name, TCP and TLS, no HTTP. It belongs to the loop that will use it.
-# The request reports errors and connects again.
+# An early connection is opened before the first request: name, TCP and TLS, no HTTP. It belongs to the event loop that
+# will use it. If it fails, the request connects again and reports the error.
 
 FRESH = 30.0
-"""Seconds for which it is good without a request; servers and routers drop silent connections, not all say so."""
+"""Seconds for which it is used without a request; servers and routers drop silent connections, some without a notice.
+"""
 TIMEOUT = 15.0
 GONE = getattr(select, "POLLRDHUP", 0)
-"""What poll is asked for; that a connection broke it tells unasked."""
+"""The event that poll is asked for; it reports a broken connection without being asked."""
 
 
 @frozen
-class Target:
-    """``context`` is None without TLS."""
+class TcpTarget:
+    """An address to connect to; ``context`` is None without TLS."""
 
     host: str
     port: int
@@ -41,16 +39,16 @@ class Target:
 
 
 class EarlyBackend(httpcore2.AsyncNetworkBackend):
-    """Connects as httpcore2 does, and once ahead of time."""
+    """Connects as httpcore2 does, and once before there is a request."""
 
     def __init__(self) -> None:
         self._inner = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
-        self._target: Target | None = None
+        self._target: TcpTarget | None = None
         self._opening: asyncio.Task[httpcore2.AsyncNetworkStream] | None = None
         self._begun = 0.0
 
-    def begin(self, target: Target) -> None:
-        """Start to connect, unless that was done a moment ago. Call it on the loop."""
+    def begin(self, target: TcpTarget) -> None:
+        """Start to connect, unless that was done just before. Call it on the event loop."""
         old = self._opening
         if old is not None and target == self._target and not self._spent(old):
             return
@@ -59,29 +57,29 @@ class EarlyBackend(httpcore2.AsyncNetworkBackend):
         self._opening.add_done_callback(_looked_at)
 
     async def drop(self) -> None:
-        """Let go of what nobody asked for."""
+        """Close the early connection if no request uses it."""
         opening, self._opening = self._opening, None
         await _closed(opening)
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        """The early connection if there is one that leads there, else a new one."""
+        """Return the early connection if it leads there, else a new one."""
         target, opening = self._target, self._opening
         if target is None or opening is None or (target.host, target.port) != (host, port):
             return await self._inner.connect_tcp(host, port, *args, **options)
         if self._spent(opening):
             await self.drop()
             return await self._inner.connect_tcp(host, port, *args, **options)
-        # Nobody else takes it meanwhile; who is stopped while it opens leaves it to the next.
+        # Taken by this request only; if it is cancelled while the connection opens, the next request may use it.
         self._opening = None
         try:
             stream = await asyncio.shield(opening)
         except asyncio.CancelledError:
             self._opening = self._opening or opening
             raise
-        return _Encrypted(stream) if target.context else stream
+        return _TlsStream(stream) if target.context else stream
 
     async def _open(
-        self, target: Target, old: asyncio.Task[httpcore2.AsyncNetworkStream] | None
+        self, target: TcpTarget, old: asyncio.Task[httpcore2.AsyncNetworkStream] | None
     ) -> httpcore2.AsyncNetworkStream:
         await _closed(old)
         stream = await self._inner.connect_tcp(target.host, target.port, TIMEOUT)
@@ -91,12 +89,12 @@ class EarlyBackend(httpcore2.AsyncNetworkBackend):
         try:
             return await stream.start_tls(target.context, target.host, TIMEOUT)
         except asyncio.CancelledError:
-            # It closes the stream when it fails, and not when it is stopped.
+            # httpcore2 closes the stream when TLS fails, but not when it is cancelled.
             await stream.aclose()
             raise
 
     def _spent(self, opening: asyncio.Task[httpcore2.AsyncNetworkStream]) -> bool:
-        """Whether it failed, is old, or the server has left."""
+        """Whether it failed, is old, or was closed by the server."""
         if not opening.done():
             return False
         if opening.cancelled() or opening.exception() or time.monotonic() - self._begun > FRESH:
@@ -108,7 +106,7 @@ class EarlyBackend(httpcore2.AsyncNetworkBackend):
 
 
 class EarlyTransport(httpx2.AsyncHTTPTransport):
-    """httpx2's own transport over a pool whose first connection can be opened early."""
+    """httpx2's transport over a pool whose first connection can be opened early."""
 
     def __init__(self, context: ssl.SSLContext, limits: httpx2.Limits) -> None:
         super().__init__(verify=context, limits=limits)
@@ -123,21 +121,21 @@ class EarlyTransport(httpx2.AsyncHTTPTransport):
         )
 
     def begin(self, url: httpx2.URL) -> None:
-        """Start to connect to ``url`` unless a connection can be used again, or is in use."""
+        """Start to connect to ``url`` unless a connection is open or in use."""
         if not all(connection.has_expired() for connection in self._pool.connections):
             return
         secure = url.scheme == "https"
         port = url.port or (443 if secure else 80)
-        self._backend.begin(Target(url.raw_host.decode("ascii"), port, self._context if secure else None))
+        self._backend.begin(TcpTarget(url.raw_host.decode("ascii"), port, self._context if secure else None))
 
     async def aclose(self) -> None:
-        """Close all connections, the one that nobody asked for too."""
+        """Close all connections, the unused early one too."""
         await self._backend.drop()
         await super().aclose()
 
 
-class _Encrypted(httpcore2.AsyncNetworkStream):
-    """A stream whose TLS stands already."""
+class _TlsStream(httpcore2.AsyncNetworkStream):
+    """A stream on which TLS is already set up."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
@@ -148,13 +146,13 @@ class _Encrypted(httpcore2.AsyncNetworkStream):
 
 
 def _looked_at(opening: asyncio.Task[httpcore2.AsyncNetworkStream]) -> None:
-    """Else asyncio complains of an error that nobody asked for."""
+    """Read the error of a task, since asyncio logs errors that are never read."""
     if not opening.cancelled():
         opening.exception()
 
 
 async def _closed(opening: asyncio.Task[httpcore2.AsyncNetworkStream] | None) -> None:
-    """Stop ``opening``, or close what it opened."""
+    """Cancel ``opening``, or close the connection that it opened."""
     if opening is None:
         return
     opening.cancel()
@@ -165,21 +163,21 @@ async def _closed(opening: asyncio.Task[httpcore2.AsyncNetworkStream] | None) ->
 CONNECT = 15.0
 LONGEST = 200
 EMPTYING = frozenset({301, 302, 303})
-"""Redirects that are followed by asking without what was to be sent."""
+"""Redirects that are followed with a request without a body."""
 REDIRECTS = 5
 ERROR_SECONDS = 10.0
-"""Seconds for the body of an error to come; what has come by then is read."""
+"""Seconds to read the body of an error; the part that has arrived by then is used."""
 FRAMING = ("content-encoding", "content-length", "transfer-encoding")
 
 
-class Diverted(httpx2.RequestError):
-    """A redirect on which the request would be lost, or would reach somebody else; says where to."""
+class RedirectRefused(httpx2.RequestError):
+    """A redirect that would lose the request or show it to another server; names the target."""
 
 
 class ModelClient(httpx2.AsyncClient):
-    """A client whose responses begin within ``patience`` seconds, redirects included, however slowly headers come.
+    """A client whose responses begin within ``patience`` seconds, including redirects and slow headers.
 
-    The body of an error is bounded, and there when ``send`` returns.
+    The body of an error is limited, and is read when ``send`` returns.
     """
 
     def __init__(self, patience: float, context: ssl.SSLContext | None = None, **options: Any) -> None:
@@ -188,18 +186,18 @@ class ModelClient(httpx2.AsyncClient):
         self._patience = patience
 
     def _init_transport(self, *args: Any, **options: Any) -> httpx2.AsyncBaseTransport:
-        """What httpx2 asks for once, for all that goes through no proxy."""
+        """Return the transport for all requests without a proxy; httpx2 calls it once."""
         del args
         return EarlyTransport(options["verify"], options["limits"])
 
     def begin(self, url: httpx2.URL) -> None:
-        """Start to connect to ``url``, on the running loop, unless a proxy stands between. Sends nothing."""
+        """Start to connect to ``url``, on the running loop, unless it is reached by a proxy. Sends nothing."""
         transport = self._transport_for_url(url)
         if isinstance(transport, EarlyTransport):
             transport.begin(url)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """Raises httpx2.HTTPError; Diverted among them."""
+        """Raises httpx2.HTTPError, among them RedirectRefused."""
         options["follow_redirects"] = False
         try:
             async with asyncio.timeout(self._patience):
@@ -227,17 +225,18 @@ class ModelClient(httpx2.AsyncClient):
 
 
 def http_client(idle: float, url: str = "") -> ModelClient:
-    """A client for ``url`` that waits ``idle`` seconds for the next byte.
+    """Return a client for ``url`` that waits ``idle`` seconds for the next byte.
 
     Raises:
         UsageError: the environment names a proxy or certificates that can't be used.
     """
-    # Reading the authorities takes 20 ms. Without any, a server on this machine can't lead on to one that needs them.
+    # Loading the certificate authorities takes 20 ms. Without them, a server on this machine can't redirect to an
+    # address that needs them.
     near = is_loopback(url)
     plain = near and url.lower().startswith("http://")
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else httpx2.create_ssl_context()
-        # No proxy leads to this machine, whatever the environment says.
+        # This machine is never reached by a proxy, whatever the environment says.
         patience = httpx2.Timeout(idle, connect=CONNECT)
         return ModelClient(idle + CONNECT, context, timeout=patience, trust_env=not near)
     except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
@@ -246,7 +245,7 @@ def http_client(idle: float, url: str = "") -> ModelClient:
 
 
 async def beginning(response: httpx2.Response, limit: int, seconds: float) -> bytes:
-    """The first ``limit`` bytes of the body, decompressed; less when it breaks off or does not come in time."""
+    """Return the first ``limit`` bytes of the body, decompressed; fewer when it ends early or is late."""
     body = bytearray()
     with contextlib.suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         async with asyncio.timeout(seconds), contextlib.aclosing(response.aiter_bytes()) as pieces:
@@ -258,7 +257,7 @@ async def beginning(response: httpx2.Response, limit: int, seconds: float) -> by
 
 
 def _read(response: httpx2.Response, body: bytes) -> httpx2.Response:
-    """``response`` with ``body`` for its body, which is not compressed any more."""
+    """Return ``response`` with the decompressed ``body``."""
     headers = response.headers.copy()
     for name in FRAMING:
         headers.pop(name, None)
@@ -268,16 +267,16 @@ def _read(response: httpx2.Response, body: bytes) -> httpx2.Response:
 
 
 def _keep_whole(response: httpx2.Response) -> None:
-    """Raises Diverted where following a redirect would lose the conversation, or show it to somebody else."""
+    """Raise RedirectRefused where a redirect would lose the conversation or show it to another server."""
     request, following = response.request, response.next_request
     if following is None or request.method != "POST":
         return
     if response.status_code in EMPTYING or _elsewhere(request.url, following.url):
-        raise Diverted(response.headers["location"].partition("?")[0])
+        raise RedirectRefused(response.headers["location"].partition("?")[0])
 
 
 def _elsewhere(url: httpx2.URL, target: httpx2.URL) -> bool:
-    """Whether a conversation and key for ``url`` would go to another server, or where it can be read on the way."""
-    # Without ports in either address, http may lead to https on the same host.
+    """Whether a conversation and key for ``url`` would go to another server, or travel without encryption."""
+    # Without ports in both addresses, http may redirect to https on the same host.
     other = target.host != url.host or target.port != url.port
     return other or (url.scheme == "https" and target.scheme != "https")

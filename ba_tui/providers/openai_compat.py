@@ -1,64 +1,40 @@
-"""Any endpoint that speaks Chat Completions: sends pre-encoded bytes, reads the raw stream.
+"""Chat Completions: any endpoint that speaks OpenAI's format, and Azure.
 
-The format itself lives in openai_wire, errors in faults; retries are Persistent's.
+The message format is in openai_wire, errors are in faults; ``pipeline`` repeats requests.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import httpx2
-
-from ba_tui.core.errors import AuthFailed, BadRequest
-from ba_tui.core.ports.exchanges import Exchange
-from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
-from ba_tui.providers.connection import Connection
-from ba_tui.providers.credentials import BoundKey, Endpoint, openai_endpoint
+from ba_tui.core.errors import AuthFailed
+from ba_tui.core.messages import Message
+from ba_tui.core.provider import ModelInfo, ModelRequest
+from ba_tui.providers.connection import HttpProvider
+from ba_tui.providers.credentials import CLOUDS, BoundKey, KeyedEndpoint, azure_endpoint, openai_endpoint
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.transfers import DIRECT, RecordedBytes, Transfer
-from ba_tui.providers.wire import sse
-from ba_tui.providers.wire.bodies import Body
 from ba_tui.providers.wire.openai_wire import OpenAIReply, ReasoningField, encode_message, tool_to_wire
 from ba_tui.providers.wire.shapes import encode
+from ba_tui.providers.wire.sse import ReplyBuilder
 
 VARIABLE = "OPENAI_API_KEY"
 OWN = "https://api.openai.com"
 
 
-class OpenAIProvider:
-    """``options`` are further fields of each request, as the API names them.
+class OpenAIProvider(HttpProvider):
+    """See HttpProvider: Chat Completions."""
 
-    Raises:
-        AuthFailed: there is no key, and the endpoint is OpenAI's own.
-        UsageError: no connection can be set up with these settings.
-    """
+    PATH = "chat/completions"
 
-    def __init__(
-        self,
-        model: ModelInfo,
-        *,
-        api_key: BoundKey | None = None,
-        base_url: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        transfer: Transfer = DIRECT,
-    ) -> None:
-        self._model = model
-        self._transfer = transfer
-        self._options = dict(options or {})
-        endpoint, self._service = self._reach(api_key, base_url)
-        self._connection = Connection(endpoint, self._service, transfer.idle)
-        self._url = self._connection.url("chat/completions")
+    def __init__(self, model: ModelInfo, **given: Any) -> None:
+        super().__init__(model, **given)
         if self._service.vendor and "max_tokens" in self._options:
-            # OpenAI's own models that think know it by its new name alone, all other servers by the old.
+            # OpenAI's own reasoning models accept the new name only, all other servers the old one.
             self._options["max_completion_tokens"] = self._options.pop("max_tokens")
         self._counted = True
         self._reasoning: ReasoningField = "reasoning_content"
-        self._body = Body(self._head, lambda message: encode_message(message, model, self._reasoning))
 
-    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[Endpoint, ModelService]:
-        """Where requests go, and what its errors call it."""
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[KeyedEndpoint, ModelService]:
         endpoint = openai_endpoint(key, url)
         own = endpoint.url.startswith(OWN)
         if own and not endpoint.secret:
@@ -66,50 +42,24 @@ class OpenAIProvider:
         service = ModelService("OpenAI", VARIABLE, endpoint.url, self._model.name, endpoint.secret)
         return endpoint, service if own else service.elsewhere()
 
-    @property
-    def model(self) -> ModelInfo:
-        return self._model
+    def _encode(self, message: Message) -> bytes:
+        return encode_message(message, self._model, self._reasoning)
 
-    def connect(self) -> None:
-        """See core.provider.Provider."""
-        self._connection.begin()
+    def _reply(self) -> ReplyBuilder:
+        return OpenAIReply(self._model, self._service, self._body.ids)
 
-    async def close(self) -> None:
-        """Let go of the connection."""
-        await self._connection.close()
+    def _finish(self, reply: ReplyBuilder) -> Message:
+        if isinstance(reply, OpenAIReply):
+            self._reasoning = reply.reasoning or self._reasoning
+        return reply.finish()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
-        try:
-            response, exchange = await self._post(request)
-        except BadRequest as error:
-            if not self._counted or "stream_options" not in str(error):
-                raise
-            # Servers that don't know how to count while streaming; they are asked once more without it.
-            self._counted = False
-            self._body.forget()
-            response, exchange = await self._post(request)
-        assembly = OpenAIReply(self._model, self._service, self._body.ids)
-        heard = RecordedBytes(response.aiter_bytes(), exchange)
-        stream = sse.chunks(heard, assembly, self._service, self._transfer.idle)
-        try:
-            async with contextlib.aclosing(stream) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        finally:
-            exchange.end()
-            await response.aclose()
-        self._reasoning = assembly.reasoning or self._reasoning
-        yield assembly.finish()
-
-    async def _post(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
-        tail = self._tail(request)
-        content = await self._body.joined(request, tail)
-        exchange = self._transfer.sent(content, self._body, tail)
-        return await self._connection.post(self._url, content), exchange
+    def _leave_out(self, refusal: str) -> bool:
+        # Servers that can't count tokens while streaming refuse this field.
+        refused = self._counted and "stream_options" in refusal
+        self._counted = self._counted and not refused
+        return refused
 
     def _head(self, request: ModelRequest) -> bytes:
-        """Tools, then system, then messages: the stable first, so that each request extends the last."""
         head: dict[str, Any] = {"model": self._model.name, "stream": True}
         if self._counted:
             head["stream_options"] = {"include_usage": True}
@@ -121,3 +71,15 @@ class OpenAIProvider:
 
     def _tail(self, request: ModelRequest) -> bytes:
         return b"]}" if request.call_tools or not request.tools else b'],"tool_choice":"none"}'
+
+
+class AzureProvider(OpenAIProvider):
+    """OpenAI's format at the user's Azure resource; a model is the name of a deployment.
+
+    Raises:
+        UsageError: there is no address, or no connection can be set up.
+    """
+
+    def _reach(self, key: BoundKey | None, url: str | None) -> tuple[KeyedEndpoint, ModelService]:
+        endpoint = azure_endpoint(key, url)
+        return endpoint, CLOUDS["azure"].service(endpoint, self._model.name)

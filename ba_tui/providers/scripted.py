@@ -9,25 +9,25 @@ It knows no HTTP and no vendor. A script in YAML, every key optional but ``steps
         calls:
           - {tool: read_file, args: {path: sales.csv}}
         usage: {input: 900, output: 40, cache_read: 0, cache_write: 0}
-      - when: {denied: true}           # only if a call of the last answer was denied; skipped otherwise
+      - when: {denied: true}           # only if a call of the last answer was denied; else skipped
         say: Then I leave it as it is.
       - when: {denied: false}          # only if calls were answered and none was denied
         say: Done.
         next: Thank you                # the prompt that a face may suggest when the turn ends here
-        stop: end_turn                 # any of the stop reasons; found out by itself when not given
-      - - when: {said: "@sales"}       # a list of alternatives: the first whose conditions hold is given
+        stop: end_turn                 # any of the stop reasons; derived when left out
+      - - when: {said: "@sales"}       # alternatives: the first whose conditions are met is used
           say: Thank you for the file.
         - say: Mention the file.
-          stays: true                  # the next request finds the script at these alternatives again
+          stays: true                  # the next request gets one of these alternatives again
       - error: {kind: overloaded, message: Too busy., retry_after: 2}
     last:                  # the answer to every request after the last step; without it those are errors
       say: That was all.
 
-Conditions are listed at ``When``; all that are given must hold. Wherever an argument of a call is
-``{if: CONDITIONS, then: A, else: B}``, the call gets A or B. An answer that the person stopped is given again; with
-``again: false`` the script goes on. ``error`` kinds are those of core.errors: overloaded, rate_limited,
+Conditions are listed at ``When``; all of them must be met. Where an argument of a call is
+``{if: CONDITIONS, then: A, else: B}``, the call gets A or B. An answer that the user stopped is repeated; with
+``again: false`` the script continues. ``error`` kinds are those of core.errors: overloaded, rate_limited,
 connection_lost, auth_failed, model_not_found, bad_request, context_overflow; with ``after`` pieces of text before it.
-``delay`` may also stand in a step.
+A step may also have a ``delay``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, cast, get_args
 
 from ba_tui.core.errors import (
     AuthFailed,
@@ -44,29 +45,114 @@ from ba_tui.core.errors import (
     ConnectionLost,
     ContextOverflow,
     ModelNotFound,
-    Overloaded,
-    Passing,
     ProviderError,
     RateLimited,
+    ServerOverloaded,
+    TransientError,
 )
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
-from ba_tui.core.messages import Block, Message, StopReason, Text, Thinking, ToolUse, Usage
+from ba_tui.core.messages import Block, Message, StopReason, Text, Thinking, ToolOutput, ToolUse, Usage
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.providers.script_conditions import Talk, When, decided
+from ba_tui.providers.marked_yaml import YamlNode, read_yaml
+from ba_tui.settings.document import SettingsDocument
+
+
+@frozen
+class ScriptTalk:
+    """The messages of a request, as the conditions of a script read them."""
+
+    messages: Sequence[Message]
+
+    @property
+    def newest(self) -> Sequence[ToolOutput]:
+        """Return the results of the last calls."""
+        return list(_outputs(self.messages[-1:]))
+
+    def succeeded(self) -> frozenset[str]:
+        """Return the ids of all calls that succeeded."""
+        return frozenset(output.tool_use_id for output in _outputs(self.messages) if not output.is_error)
+
+
+@frozen
+class When:
+    """Conditions of a step or an argument; None and empty ones are ignored.
+
+    ``denied``, ``failed``, ``interrupted``: whether a call of the last answer was denied, returned an error or was
+    interrupted; neither true nor false if the last answer had no calls. ``compacted``: whether a summary replaces
+    earlier messages. ``done``: ids of calls that must all have succeeded. ``said``: text in the newest message to the
+    model. ``result``: text in a result of the last calls. ``unless``, in files ``not``: conditions that must not all
+    hold.
+    """
+
+    denied: bool | None = None
+    failed: bool | None = None
+    interrupted: bool | None = None
+    compacted: bool | None = None
+    done: tuple[str, ...] = ()
+    said: str = ""
+    result: str = ""
+    unless: When | None = None
+
+    def holds(self, talk: ScriptTalk) -> bool:
+        return all(self._each(talk))
+
+    def _each(self, talk: ScriptTalk) -> Iterator[bool]:
+        yield from self._of_calls(talk.newest)
+        yield self.compacted in {None, any(message.origin == "compaction" for message in talk.messages)}
+        yield talk.succeeded().issuperset(self.done)
+        yield not self.said or (bool(talk.messages) and self.said in talk.messages[-1].text)
+        yield not self.result or any(self.result in output.content for output in talk.newest)
+        yield self.unless is None or not self.unless.holds(talk)
+
+    def _of_calls(self, outputs: Sequence[ToolOutput]) -> Iterator[bool]:
+        kinds = {output.error.kind for output in outputs if output.is_error and output.error}
+        facts = (
+            (self.denied, "permission_denied" in kinds),
+            (self.failed, any(output.is_error for output in outputs)),
+            (self.interrupted, "interrupted" in kinds),
+        )
+        return (bool(outputs) and wanted == found for wanted, found in facts if wanted is not None)
+
+
+@frozen
+class Choice:
+    """An argument that depends on ``when``."""
+
+    when: When
+    then: Any
+    otherwise: Any
+
+
+def resolve_choices(value: Any, talk: ScriptTalk) -> Any:
+    """Return ``value`` with each choice in it replaced by the chosen side."""
+    match value:
+        case Choice(when=when, then=then, otherwise=otherwise):
+            return resolve_choices(then if when.holds(talk) else otherwise, talk)
+        case Mapping():
+            return {key: resolve_choices(item, talk) for key, item in cast("Mapping[str, Any]", value).items()}
+        case list():
+            return [resolve_choices(item, talk) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _outputs(messages: Sequence[Message]) -> Iterator[ToolOutput]:
+    return (block for message in messages for block in message.blocks if isinstance(block, ToolOutput))
+
 
 MODEL = ModelInfo("scripted", "scripted", "scripted", family="scripted", known=True, vision=True, thinking=True)
 PIECE = regex(r"\s*\S{1,12}|\s+")
 ERRORS: Mapping[str, type[ProviderError]] = {
     kind.kind: kind
-    for kind in (Overloaded, RateLimited, ConnectionLost, AuthFailed, ModelNotFound, BadRequest, ContextOverflow)
+    for kind in (ServerOverloaded, RateLimited, ConnectionLost, AuthFailed, ModelNotFound, BadRequest, ContextOverflow)
 }
 
 
 @frozen
-class Planned:
-    """A call the script makes. ``id`` is made up from its place when empty."""
+class ScriptedCall:
+    """A call of the script; without an ``id`` it gets one from its place."""
 
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -74,8 +160,8 @@ class Planned:
 
 
 @frozen
-class Failure:
-    """A request that fails: at once, or ``after`` so many pieces of the step's words."""
+class ScriptFailure:
+    """A request that fails, immediately or ``after`` so many pieces of the step's text."""
 
     kind: str
     message: str = "The script says so."
@@ -84,7 +170,7 @@ class Failure:
 
     def error(self) -> ProviderError:
         kind = ERRORS[self.kind]
-        if issubclass(kind, Passing):
+        if issubclass(kind, TransientError):
             return kind(self.message, retry_after=self.retry_after)
         return kind(self.message)
 
@@ -95,30 +181,30 @@ class Step:
 
     say: str = ""
     think: str = ""
-    calls: tuple[Planned, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     usage: Usage | None = None
     stop: StopReason | None = None
-    error: Failure | None = None
+    error: ScriptFailure | None = None
     when: When | None = None
     delay: float | None = None
     next: str = ""
     stays: bool = False
     again: bool = True
     before: int = 0
-    """How many alternatives to it stand right before it."""
+    """How many alternatives come directly before it."""
     behind: int = 0
-    """How many alternatives to it stand right behind it."""
+    """How many alternatives come directly after it."""
 
-    def message(self, model: str, place: str, talk: Talk) -> Message:
-        """The answer as a whole; ``place`` makes the ids of its calls."""
+    def message(self, model: str, place: str, talk: ScriptTalk) -> Message:
+        """Return the whole answer; ``place`` makes the ids of its calls."""
         blocks: list[Block] = []
         if self.think:
             blocks.append(Thinking(self.think))
         if self.say:
             blocks.append(Text(self.say))
         for number, call in enumerate(self.calls):
-            # A copy by way of JSON: the script stays as it was, whatever becomes of the message.
-            args = json.loads(json.dumps(decided(dict(call.args), talk)))
+            # A copy by JSON: the script stays unchanged, whatever happens to the message.
+            args = json.loads(json.dumps(resolve_choices(dict(call.args), talk)))
             blocks.append(ToolUse(call.id or f"call_{place}_{number}", call.tool, args))
         stop = self.stop or ("tool_use" if self.calls else "end_turn")
         return Message("assistant", tuple(blocks), usage=self.usage, stop=stop, model=model, origin="assistant")
@@ -132,7 +218,7 @@ class ModelScript:
 
 
 class ScriptedProvider:
-    """Answers each request with the next step. A conversation that is taken up again goes on where it stood."""
+    """Answers each request with the next step. A resumed conversation continues at its place in the script."""
 
     def __init__(
         self,
@@ -146,7 +232,7 @@ class ScriptedProvider:
         self._sleep = sleep
         self._cursor: int | None = None
         self._cut: int | None = None
-        """The step whose answer is under way, or was stopped, if it is to be given again."""
+        """The step whose answer is being sent or was stopped, if it is to be repeated."""
         self._asked = 0
 
     @property
@@ -154,14 +240,14 @@ class ScriptedProvider:
         return self._model
 
     def connect(self) -> None:
-        """There is nothing to connect to."""
+        """Do nothing: a script has no connection."""
 
     async def close(self) -> None:
-        """A script holds no connection."""
+        """Do nothing: a script has no connection."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """See core.provider.Provider."""
-        talk = Talk(request.messages)
+        talk = ScriptTalk(request.messages)
         index, step = self._next(talk)
         place = str(index) if step is not self._script.last else f"last_{self._asked}"
         delay = self._script.delay if step.delay is None else step.delay
@@ -178,7 +264,7 @@ class ScriptedProvider:
             raise step.error.error()
         yield message
 
-    def _next(self, talk: Talk) -> tuple[int, Step]:
+    def _next(self, talk: ScriptTalk) -> tuple[int, Step]:
         if self._cursor is None:
             self._cursor = self._resume(talk.messages)
         steps = self._script.steps
@@ -191,11 +277,11 @@ class ScriptedProvider:
         return index, step
 
     def _resume(self, messages: Sequence[Message]) -> int:
-        """Where a script stands that has given the answers of ``messages``; its errors left no trace there."""
+        """Return the next step after the answers in ``messages``; steps with errors leave no trace there."""
         steps, cursor = self._script.steps, 0
         for number, message in enumerate(messages):
             if message.role == "assistant" and message.model == self._model.id:
-                talk = Talk(messages[:number])
+                talk = ScriptTalk(messages[:number])
                 cursor = _seek(steps, cursor, talk)
                 while cursor < len(steps) and steps[cursor].error is not None:
                     cursor = _seek(steps, cursor + 1, talk)
@@ -204,11 +290,11 @@ class ScriptedProvider:
 
 
 def _behind(index: int, step: Step) -> int:
-    """Where the script goes on after ``step``."""
+    """Return the step after ``step``."""
     return index - step.before if step.stays else index + 1 + step.behind
 
 
-def _seek(steps: Sequence[Step], start: int, talk: Talk) -> int:
+def _seek(steps: Sequence[Step], start: int, talk: ScriptTalk) -> int:
     return next(
         (index for index in range(start, len(steps)) if (when := steps[index].when) is None or when.holds(talk)),
         len(steps),
@@ -216,7 +302,7 @@ def _seek(steps: Sequence[Step], start: int, talk: Talk) -> int:
 
 
 def _chunks(message: Message) -> Iterator[ReplyChunk]:
-    """The deltas of ``message``, in pieces of about a word."""
+    """Return the deltas of ``message``, in pieces of about a word."""
     for block in message.blocks:
         match block:
             case Thinking(thinking=text):
@@ -235,3 +321,104 @@ def _thought(text: str) -> ThinkingDelta:
 
 def _word(text: str) -> TextDelta:
     return TextDelta(text)
+
+
+STEP = ("say", "think", "calls", "usage", "stop", "error", "when", "delay", "next", "stays", "again")
+CHOICE = {"if", "then", "else"}
+FLAGS = ("denied", "failed", "interrupted", "compacted")
+TEXTS = ("said", "result")
+USAGE = ("input", "output", "cache_read", "cache_write")
+
+
+def read_script(path: Path) -> ModelScript:
+    """Read a script from a YAML file. Raises UsageError naming file, line and expectation."""
+    top = read_yaml(path)
+    if top is None:
+        raise YamlNode(SettingsDocument(path), (), None).wrong("a mapping with “steps”")
+    found = top.mapping(("steps", "last", "delay"))
+    if "steps" not in found:
+        raise top.wrong("a mapping with “steps”")
+    steps = tuple(step for node in found["steps"].sequence() for step in _alternatives(node))
+    last = _step(found["last"]) if "last" in found else None
+    return ModelScript(steps, last, found["delay"].number() if "delay" in found else 0.0)
+
+
+def _alternatives(node: YamlNode) -> Iterator[Step]:
+    nodes = node.sequence() if isinstance(node.value, list) else [node]
+    for number, one in enumerate(nodes):
+        yield replace(_step(one), before=number, behind=len(nodes) - number - 1)
+
+
+def _step(node: YamlNode) -> Step:
+    found = node.mapping(STEP)
+    if not {"say", "think", "calls", "error"} & found.keys():
+        raise node.wrong("a step with “say”, “think”, “calls” or “error”")
+    stop = found["stop"].value if "stop" in found else None
+    if stop is not None and stop not in get_args(StopReason):
+        raise found["stop"].wrong(f"one of {', '.join(get_args(StopReason))}")
+    return Step(
+        say=found["say"].text() if "say" in found else "",
+        think=found["think"].text() if "think" in found else "",
+        calls=tuple(_call(call) for call in found["calls"].sequence()) if "calls" in found else (),
+        usage=_usage(found["usage"]) if "usage" in found else None,
+        stop=cast("StopReason | None", stop),
+        error=_failure(found["error"]) if "error" in found else None,
+        when=_when(found["when"]) if "when" in found else None,
+        delay=found["delay"].number() if "delay" in found else None,
+        next=found["next"].text() if "next" in found else "",
+        stays="stays" in found and found["stays"].flag(),
+        again="again" not in found or found["again"].flag(),
+    )
+
+
+def _call(node: YamlNode) -> ScriptedCall:
+    found = node.mapping(("tool", "args", "id"))
+    if "tool" not in found:
+        raise node.wrong("a call with “tool” and “args”")
+    args: dict[str, Any] = {}
+    if "args" in found:
+        args = {key: _argument(value) for key, value in found["args"].mapping().items()}
+    return ScriptedCall(found["tool"].text(), args, found["id"].text() if "id" in found else "")
+
+
+def _argument(node: YamlNode) -> Any:
+    if isinstance(node.value, dict):
+        found = node.mapping()
+        if found.keys() == CHOICE:
+            return Choice(_when(found["if"]), _argument(found["then"]), _argument(found["else"]))
+        return {key: _argument(value) for key, value in found.items()}
+    if isinstance(node.value, list):
+        return [_argument(item) for item in node.sequence()]
+    try:
+        json.dumps(node.value)
+    except (TypeError, ValueError):
+        raise node.wrong("a plain value: a text, a number, a list, a mapping (put dates in quotes)") from None
+    return node.value
+
+
+def _usage(node: YamlNode) -> Usage:
+    found = node.mapping(USAGE)
+    return Usage(**{key: value.whole() for key, value in found.items()})
+
+
+def _failure(node: YamlNode) -> ScriptFailure:
+    found = node.mapping(("kind", "message", "retry_after", "after"))
+    if "kind" not in found:
+        raise node.wrong("an error with “kind”")
+    kind = found["kind"].text()
+    if kind not in ERRORS:
+        raise found["kind"].wrong(f"one of {', '.join(ERRORS)}")
+    return ScriptFailure(
+        kind,
+        found["message"].text() if "message" in found else "The script says so.",
+        found["retry_after"].number() if "retry_after" in found else None,
+        found["after"].whole() if "after" in found else 0,
+    )
+
+
+def _when(node: YamlNode) -> When:
+    found = node.mapping((*FLAGS, *TEXTS, "done", "not"))
+    plain: dict[str, Any] = {key: found[key].flag() for key in FLAGS if key in found}
+    plain |= {key: found[key].text() for key in TEXTS if key in found}
+    done = tuple(item.text() for item in found["done"].sequence()) if "done" in found else ()
+    return When(**plain, done=done, unless=_when(found["not"]) if "not" in found else None)

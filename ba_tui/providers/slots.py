@@ -1,17 +1,20 @@
-"""The slots main, small and reasoning: which model each kind of work asks, and how it is asked."""
+"""The slots main, small, reasoning and fallback with their models and settings; rate limits of providers."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.setup import SLOTS
+from ba_tui.core.messages import Usage
+from ba_tui.core.ports.settings import SLOTS
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.values import frozen
 from ba_tui.providers.catalog import ModelCatalog
-from ba_tui.settings import Loaded, ModelProfile, Settings
+from ba_tui.settings import LoadedSettings, ModelProfile, Settings
 
 SlotName: TypeAlias = Literal["main", "small", "reasoning"]
 SMALL: SlotName = "small"
@@ -21,12 +24,12 @@ PLAN = "plan"
 
 
 class Slots:
-    """As the settings say, until the person chooses otherwise. ``model`` finds one by its name, ``profile`` the way to
-    it."""
+    """The slots of the settings, until the user chooses otherwise. ``model`` finds a model by its name, ``profile`` its
+    profile."""
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedSettings,
         catalog: ModelCatalog,
         model: Callable[[str], ModelInfo],
         profile: Callable[[ModelInfo], ModelProfile],
@@ -38,25 +41,25 @@ class Slots:
         self._chosen: dict[str, str] = {}
 
     def choose(self, slot: str, model: str) -> None:
-        """From now on, until the process ends."""
+        """Set the model of a slot until the process ends."""
         self._chosen[slot] = model
 
     def small(self, main: ModelInfo) -> ModelInfo:
-        """The model for small work beside ``main``: the one that was set, else its vendor's cheap one, else itself.
+        """Return the small model beside ``main``: the set one, else its vendor's cheap one, else ``main``.
 
         Raises:
-            UsageError: the one that was set can't be a model.
+            UsageError: the set one is no valid model.
         """
         return self._set(SMALL) or self._cheap(main) or main
 
     def reasoning(self) -> ModelInfo:
-        """The model of plan mode. Raises UsageError where none was set, or as ``small``."""
+        """Return the model of plan mode. Raises UsageError when none is set, or as ``small``."""
         if found := self._set(REASONING):
             return found
         raise UsageError("No model is set for reasoning.", "Set one: /model reasoning PROVIDER/MODEL.")
 
     def fallback(self) -> str:
-        """The id of the fallback model; empty where none was set, or one that can't be."""
+        """Return the id of the fallback model; empty when none is set, or no valid one."""
         try:
             found = self._found("fallback_model", self._loaded.settings.fallback_model)
         except UsageError:
@@ -64,7 +67,7 @@ class Slots:
         return found.id if found else ""
 
     def problems(self, *, strict: bool) -> Sequence[Notice]:
-        """Settings that name a model that can't be, with their place. Raises the first when ``strict``."""
+        """Return settings with invalid models, with their place. Raises the first when ``strict``."""
         found: list[UsageError] = []
         named = {f"{slot}.model": self.named(slot) for slot in SLOTS}
         for key, name in {**named, "fallback_model": self._loaded.settings.fallback_model}.items():
@@ -77,14 +80,14 @@ class Slots:
         return [Notice(str(error), "warning", error.hint) for error in found]
 
     def named(self, slot: str) -> str:
-        """What was set for ``slot``, empty when nothing was."""
+        """Return the model that is set for ``slot``, empty without one."""
         if slot in self._chosen:
             return self._chosen[slot]
         settings = self._loaded.settings
         return (settings.small if slot == SMALL else settings.reasoning).model
 
     def settings(self, slot: SlotName) -> Settings:
-        """The settings with how ``slot`` asks its model in place of how main does."""
+        """Return the settings with those of ``slot`` in place of main's."""
         settings = self._loaded.settings
         if slot == "main":
             return settings
@@ -92,7 +95,7 @@ class Slots:
         return replace(settings, temperature=own.temperature, effort=own.effort, max_output_tokens=own.max_tokens)
 
     def _cheap(self, main: ModelInfo) -> ModelInfo | None:
-        """The cheap model of the vendor of ``main``, where the vendor itself is asked and it costs no more."""
+        """Return the cheap model of the vendor of ``main``, if the vendor serves ``main`` and it is no cheaper."""
         name, profile = self._catalog.small(main.provider), self._profile(main)
         if not name or profile.kind != main.provider or profile.base_url or not (main.known and main.prices):
             return None
@@ -111,7 +114,7 @@ class Slots:
 
 
 def check_options(info: ModelInfo, settings: Settings, format: str) -> None:
-    """Raises UsageError for an effort or a temperature that ``info`` does not take."""
+    """Raise UsageError for an effort or a temperature that ``info`` does not take."""
     temperature, cure = settings.temperature, "Take it out of the settings, or choose another model with /model."
     if settings.effort and not info.thinking:
         raise UsageError(f"{info.id} takes no effort, and {settings.effort} is set.", cure)
@@ -121,3 +124,75 @@ def check_options(info: ModelInfo, settings: Settings, format: str) -> None:
         raise UsageError(f"{info.id} takes no temperature, and {temperature:g} is set.", cure)
     if format == "anthropic" and temperature > 1:
         raise UsageError(f"{info.id} takes a temperature from 0 to 1, and {temperature:g} is set.", "Set a lower one.")
+
+
+MINUTE = 60.0
+
+
+class Bucket:
+    """A token bucket: ``size`` may be taken within a minute. It may be overdrawn: then the next request waits for the
+    debt."""
+
+    def __init__(self, size: int, clock: Callable[[], float]) -> None:
+        self._size = size
+        self._clock = clock
+        self._left = float(size)
+        self._at = clock()
+
+    def wait(self, least: float) -> float:
+        """Return the seconds until ``least`` is left."""
+        now = self._clock()
+        self._left = min(self._size, self._left + (now - self._at) * self._size / MINUTE)
+        self._at = now
+        return max(0.0, (least - self._left) * MINUTE / self._size)
+
+    def take(self, amount: float) -> None:
+        self._left -= amount
+
+
+@frozen
+class Wait:
+    """``seconds`` to wait, and the limit that is the reason."""
+
+    seconds: float
+    reason: str
+
+
+class RateLimit:
+    """The limits of one provider on requests and tokens a minute; without limits no request waits."""
+
+    def __init__(self, name: str, profile: ModelProfile, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._profile = profile
+        self._requests = Bucket(profile.requests_per_minute, clock) if profile.requests_per_minute else None
+        self._tokens = Bucket(profile.tokens_per_minute, clock) if profile.tokens_per_minute else None
+
+    def next(self) -> Wait | None:
+        """Return how long the next request has to wait; None when it may be sent, which takes it from the limit."""
+        requests = self._requests.wait(1) if self._requests else 0.0
+        tokens = self._tokens.wait(1) if self._tokens else 0.0
+        if wait := max(requests, tokens):
+            most, what = self._profile.tokens_per_minute, "tokens"
+            if requests >= tokens:
+                most, what = self._profile.requests_per_minute, "requests"
+            return Wait(wait, f"{self._name} is limited to {most:,} {what} a minute in the settings.")
+        if self._requests:
+            self._requests.take(1)
+        return None
+
+    def used(self, usage: Usage | None) -> None:
+        """Take the tokens of an answer from the limit."""
+        if usage and self._tokens:
+            self._tokens.take(usage.prompt + usage.output)
+
+
+class RateLimits:
+    """One limit for each provider, shared by all its connections in this process."""
+
+    def __init__(self) -> None:
+        self._limits: dict[str, RateLimit] = {}
+
+    def of(self, name: str, profile: ModelProfile) -> RateLimit:
+        if name not in self._limits:
+            self._limits[name] = RateLimit(name, profile)
+        return self._limits[name]

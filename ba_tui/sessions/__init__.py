@@ -1,1 +1,4 @@
-"""Sessions on disk: the journal, its lock, lists, forks and exports. May import core and resources only."""
+"""Sessions on disk: journal, requests, results, checkpoints, lists, search, forks and exports.
+
+May import core and resources only.
+"""

@@ -1,6 +1,6 @@
-"""What was decided about calls: the Judged events of a session file, each with the call it is about.
+"""Lists decisions about calls: the Judged events of a session file, each with its call.
 
-Reads only, also while another process writes. How the list is shown is the command line's business.
+Reads only, also while another process writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WANTED = (b'"judged"', b'"tool_started"')
 
 @frozen
 class AuditEntry:
-    """One entry. ``at`` in seconds since the epoch; ``target`` is what the call was about, without secrets."""
+    """One decision. ``at``: seconds since the epoch; ``target``: the target of the call, without secrets."""
 
     at: float
     session: str
@@ -36,14 +36,16 @@ class AuditEntry:
 
 @dataclass(slots=True)
 class Audit:
-    """The decisions of some sessions. ``damaged`` counts lines that could not be read, once all were taken;
-    ``unreadable`` names the files."""
+    """The decisions of some sessions.
+
+    ``damaged``: number of unreadable lines, complete once all entries were read; ``unreadable``: unreadable files.
+    """
 
     damaged: int = 0
     unreadable: tuple[str, ...] = ()
 
     def read(self, folders: Iterable[Path]) -> Iterator[AuditEntry]:
-        """Session by session, each oldest first."""
+        """Yield entries session by session, each oldest first."""
         for folder in folders:
             try:
                 yield from self._session(folder)
@@ -54,7 +56,7 @@ class Audit:
         targets: dict[str, str] = {}
         for line in forwards(folder / FILE):
             if not line.endswith(b"\n"):
-                # Somebody is writing it just now; a torn line gets its end when the session is next opened.
+                # Another process is writing this line; a torn line is completed when the session is next opened.
                 return
             if not any(kind in line for kind in _WANTED):
                 self.damaged += bool(line.strip()) and not _whole(line)
@@ -77,7 +79,7 @@ def newest_first(decisions: Iterable[AuditEntry]) -> list[AuditEntry]:
 
 
 def _whole(line: bytes) -> bool:
-    """Cheap for the many lines that are of no interest: a whole one is an object from end to end."""
+    """Return whether a line is complete; cheap for the many irrelevant lines."""
     return (line.startswith(b'{"') and line.endswith(b"}\n")) or is_record(line)
 
 

@@ -1,7 +1,4 @@
-"""Text that others wrote, made fit to be listed and given away: one line of it, without key-shaped strings.
-
-Whether something may be read at all is the permission policy's business.
-"""
+"""Makes text from models and tools fit for lists and exports: one line, without strings that look like keys."""
 
 from __future__ import annotations
 
@@ -48,7 +45,8 @@ _SECRETS = {
         r"[\"']?\s{0,3}[=:]\s{0,3}[\"']?(?P<value>(?=[^\s\"']{0,80}\d)[A-Za-z0-9_~+/=.!@#$%^&*-]{8,})"
     ),
 }
-"""Shapes, each under what one of its kind must hold in small letters: looking for that is a hundred times as quick."""
+"""Patterns of secrets, by lower-case texts of which a match contains one: searching for these is a hundred times as
+fast."""
 _TELLING = regex(r"(?i)key|secret|token|passw")
 
 REDACTED = "[redacted]"
@@ -57,18 +55,18 @@ _AS_IT_IS = ("data", "signature")
 
 
 def one_line(text: str, length: int = 200) -> str:
-    """``text`` as one line for a list, at most ``length`` characters."""
+    """Return ``text`` as one line for a list, at most ``length`` characters."""
     line = paintable(" ".join(text[: length * 8].split()), newlines=False)
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
 def escaped(json_text: str) -> str:
-    """JSON text with the control characters that JSON allows raw written as ``\\uXXXX``; its value is the same."""
+    """Return JSON text with raw control characters written as escapes; its value stays the same."""
     return _C1.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 def redacted(text: str) -> str:
-    """``text`` without strings that look like keys, tokens or passwords."""
+    """Return ``text`` without strings that look like keys, tokens or passwords."""
     small = text.casefold()
     for signs, pattern in _SECRETS.items():
         if any(sign in small for sign in signs):
@@ -77,8 +75,10 @@ def redacted(text: str) -> str:
 
 
 def without_secrets(value: Any, hide: Callable[[str], str] = redacted) -> Any:
-    """A JSON value with ``hide`` applied to each string in it; the name of a field counts as what stands before.
-    Pictures and the signatures of thinking are left as they are: a change would make them worthless."""
+    """Return a JSON value with ``hide`` applied to each string; a field's name counts as the text before its value.
+
+    Pictures and signatures of thinking are unchanged, since a change would invalidate them.
+    """
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, dict):

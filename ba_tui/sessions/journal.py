@@ -1,6 +1,7 @@
-"""The journal of one session: events.jsonl, appended to and never rewritten; healed when it is opened.
+"""The journal of one session: events.jsonl, append-only, repaired when it is opened; and the lock for one writer.
 
-Which sessions there are is the library's business; how a line is read stands in records.
+The kernel releases the lock when its owner ends in any way. The lock file remains; only the kernel's lock on it is
+decisive, and its text names the owner.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import gc
+import json
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,18 +32,17 @@ from ba_tui.core.events import (
     TurnEnded,
     event_to_json,
 )
-from ba_tui.core.open_turn import OpenTurn
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.resources import open_regular
-from ba_tui.sessions.lock import FILE as LOCK
-from ba_tui.sessions.lock import Lock
-from ba_tui.sessions.migrations import OURS, Schema
+from ba_tui.core.transcript import OpenTurn
+from ba_tui.resources import open_regular, process_runs
 from ba_tui.sessions.records import (
     FILE,
+    OURS,
     TORN,
     Header,
     JournalEntry,
     RecordReading,
+    Schema,
     UnknownRecord,
     backwards,
     emptied,
@@ -54,10 +56,90 @@ from ba_tui.sessions.records import (
     read_header,
     starts_turn,
 )
+from ba_tui.sessions.timeline import newest
+from ba_tui.shared_files import (
+    append_whole,
+    is_locked,
+    open_lock_file,
+    sync_path,
+    take_lock_if_supported,
+    write_owner,
+)
+
+log = logging.getLogger(__name__)
+
+LOCK_FILE = "lock"
+_PATIENCE = 0.05
+"""Seconds to wait for a lock: listing sessions takes it for an instant to test it."""
+
+
+class Lock:
+    """The lock of a session, held from ``acquire`` to ``release`` or the end of the process."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @classmethod
+    def acquire(cls, folder: Path) -> Lock:
+        """Acquire the lock. Raises SessionLocked if another process holds it; OSError if the file can't be created."""
+        fd = open_lock_file(folder / LOCK_FILE)
+        try:
+            if not take_lock_if_supported(fd, wait=_PATIENCE):
+                raise _locked(folder)
+            write_owner(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}))
+        except BaseException:
+            os.close(fd)
+            raise
+        return cls(fd)
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+        os.close(self._fd)
+
+
+def left_open(folder: Path) -> bool:
+    """Return whether the last owner ended without releasing the lock; a released lock is empty. Call it only without an
+    owner."""
+    try:
+        return (folder / LOCK_FILE).stat().st_size > 0
+    except OSError:
+        return False
+
+
+def owner(folder: Path) -> str:
+    """Return who writes the session in ``folder`` now (``pid 123``); empty for nobody."""
+    path = folder / LOCK_FILE
+    try:
+        if path.stat().st_size == 0:
+            return ""
+        record = loads(path.read_bytes()) or {}
+    except OSError:
+        return ""
+    pid, host = record.get("pid"), record.get("host")
+    if not isinstance(pid, int):
+        return "another process" if _held(path) else ""
+    if host != socket.gethostname():
+        return f"pid {pid} on {host}" if _held(path) else ""
+    return f"pid {pid}" if process_runs(pid) and _held(path) else ""
+
+
+def _held(path: Path) -> bool:
+    with contextlib.suppress(OSError), open_regular(path) as file:
+        return is_locked(file.fileno())
+    return False
+
+
+def _locked(folder: Path) -> SessionLocked:
+    who = owner(folder) or "another process"
+    if who == f"pid {os.getpid()}":
+        return SessionLocked(f"Session {folder.name} is already open here.", "Close it first, or fork it.")
+    hint = f"Close it there, or take a copy: ba --resume {folder.name} --fork"
+    return SessionLocked(f"Session {folder.name} is open in {who}.", hint)
+
 
 ASIDE = 2_000
-"""Events after which what was read is set aside from the garbage collector."""
-log = logging.getLogger(__name__)
+"""Number of events after which those read so far are excluded from garbage collection."""
 _Entry = TypeVar("_Entry", bound=JournalEntry)
 _SETTINGS = (ModeChanged, ModelChanged, Notice, Titled)
 _ASKED = b'"type":"asked"}\n'
@@ -67,36 +149,37 @@ _NO_RIGHTS = {*_CLOSED, errno.ENOTDIR, errno.EEXIST}
 
 
 class JournalFile:
-    """``header`` opens the file when it is made, which is with the first turn: no session without one is on disk."""
+    """A session file. It is created with the first turn, so no session without a turn is on disk; ``header`` is its
+    first line."""
 
     def __init__(self, folder: Path, header: Header, schema: Schema = OURS) -> None:
         self.path = folder / FILE
         self.header = header
         self._schema = schema
         self._writing = threading.Lock()
-        """Turns end, and so are synced, in a thread while the next may begin."""
+        """Turns end, and so are synced, in a thread while the next one may begin."""
         self._pending = bytearray()
         """Lines that are not on disk yet, oldest first."""
         self._waiting = True
-        """Nothing but settings so far: they go out with the first turn."""
+        """There are only settings so far; they are written with the first turn."""
         self._healed = True
         self._found = False
-        """There was a file before this."""
+        """The file existed before."""
         self._named = False
         self._fd: int | None = None
         self._lock: Lock | None = None
         self._attended = b""
-        """A header line that goes out before the next entry."""
+        """A header line to write before the next entry."""
         self._aside = False
-        """Whether a history was set aside from what the garbage collector looks at."""
+        """Whether a history was excluded from garbage collection."""
         self._torn: int | None = None
-        """Where to cut before the next write, when a broken one could not be taken back."""
+        """Offset to truncate to before the next write, if a failed write could not be undone."""
 
     @classmethod
     def peek(cls, folder: Path, *, running: bool = False, schema: Schema = OURS) -> JournalFile:
-        """An existing session to read from. Raises as ``open`` does.
+        """Return an existing session for reading. Raises as ``open`` does.
 
-        ``running``: somebody writes it now, so a turn without its end goes on and was not interrupted.
+        ``running``: another process writes it, so that a turn without an end is not interrupted.
         """
         try:
             header = read_header(folder / FILE) or Header(folder.name, "", (folder / FILE).stat().st_mtime)
@@ -105,8 +188,8 @@ class JournalFile:
             raise unreadable(folder, error) from error
         if lost:
             raise StorageError(
-                f"The file of session {folder.name} is empty: what it held is lost.",
-                f"Put back a copy of {folder / FILE}, or remove it: ba sessions delete {folder.name}.",
+                f"The file of session {folder.name} is empty: its content is lost.",
+                f"Restore a copy of {folder / FILE}, or remove it: ba sessions delete {folder.name}.",
             )
         schema.check(header.schema_version, folder.name)
         journal = cls(folder, header, schema)
@@ -117,7 +200,7 @@ class JournalFile:
 
     @classmethod
     def open(cls, folder: Path, schema: Schema = OURS, *, questions: bool = True) -> JournalFile:
-        """An existing session, locked and healed. ``questions``: a turn that stopped at one stays open.
+        """Return an existing session, locked and repaired. ``questions``: a turn that waits for an answer stays open.
 
         Raises:
             SessionLocked, SessionNotFound, NewerSchema, StorageError
@@ -126,10 +209,10 @@ class JournalFile:
         try:
             journal._lock = Lock.acquire(folder)
         except OSError as error:
-            # Without rights for a lock there are none for writing: it can be read, and the first append will tell.
+            # Without rights for a lock, writing fails too: the session is readable, and the first append reports it.
             log.warning("no lock for %s: %s", folder, error)
         try:
-            journal._pending += cure(journal.path, questions=questions) + journal._renewal()
+            journal._pending += repair_of(journal.path, questions=questions) + journal._renewal()
         except BaseException as error:
             journal.close()
             if isinstance(error, OSError):
@@ -142,7 +225,7 @@ class JournalFile:
 
     @property
     def unsaved(self) -> bool:
-        """Whether entries are in memory alone that should be on the disk."""
+        """Whether entries that should be on disk are only in memory."""
         return bool(self._pending) and not self._waiting
 
     def append(self, event: JournalEntry) -> None:
@@ -156,12 +239,13 @@ class JournalFile:
             self._flush()
 
     def info(self) -> SessionInfo:
-        """What lists would show of the session, with the entries that are in memory alone."""
+        """Return what lists would show of the session, including entries that are only in memory."""
         header, titles = self.header, ["", *(event.title for event in self if isinstance(event, Titled))]
         return SessionInfo(header.id, titles[-1], Path(header.cwd), header.created, time.time(), model=header.model)
 
     def attend(self) -> None:
-        """A person goes on with it: from its next entry on, lists show a session that only ``ba -p`` wrote."""
+        """Note that a user continues the session: from the next entry on, lists show it even if only ``ba -p`` wrote it
+        so far."""
         if self.header.unattended:
             attended = replace(self.header, unattended=False, schema_version=self._schema.version)
             self._attended = attended.line()
@@ -171,16 +255,16 @@ class JournalFile:
         for event in self:
             events.append(event)
             if not len(events) % ASIDE:
-                gc.freeze()  # the collector would look at a long history again and again
+                gc.freeze()  # the collector would scan a long history repeatedly
                 self._aside = True
         return events
 
     def __iter__(self) -> Iterator[Event]:
-        """All of it as it stands when this is begun, one by one: for files of any size."""
+        """Iterate over the events that exist now, one by one, for files of any size."""
         return self._whole(RecordReading.events)
 
     def entries(self) -> Iterator[JournalEntry]:
-        """The same with the lines of types that only a later version knows: for copies that lose nothing."""
+        """Iterate over the entries including those of types that only a later version knows, for lossless copies."""
         return self._whole(RecordReading.entries)
 
     def tail(self, limit: int) -> list[Event]:
@@ -196,7 +280,7 @@ class JournalFile:
                 data = file.read()
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
-        # Of a line that is being written the rest comes later.
+        # The last line may be incomplete; it is read later.
         whole = data[: data.rfind(b"\n") + 1]
         reading = RecordReading(self.path, self.header.schema_version, self._schema)
         return list(reading.events(whole.splitlines(keepends=True))), place + len(whole)
@@ -208,8 +292,8 @@ class JournalFile:
             if self._fd is not None:
                 os.fsync(self._fd)
                 if not self._named:
-                    _sync_folder(self.path.parent)
-                    _sync_folder(self.path.parent.parent)
+                    sync_path(self.path.parent)
+                    sync_path(self.path.parent.parent)
                     self._named = True
         except OSError as error:
             lost = self._unsaved(error)
@@ -217,7 +301,7 @@ class JournalFile:
             raise lost from error
 
     def close(self) -> None:
-        """What could not be written until now was told when it happened; it is tried once more, then let go."""
+        """Try to write pending entries once more, then release everything. Earlier failures were already reported."""
         if self._aside:
             gc.unfreeze()
         with self._writing:
@@ -235,10 +319,10 @@ class JournalFile:
             self._fd = self._lock = None
 
     def _remove(self) -> None:
-        """The file of a session whose first line never fitted on the disk."""
+        """Delete the file of a session whose first line did not fit on the disk."""
         with contextlib.suppress(OSError):
             self.path.unlink()
-            (self.path.parent / LOCK).unlink()
+            (self.path.parent / LOCK_FILE).unlink()
             self.path.parent.rmdir()
 
     def _newest_events(self, limit: int) -> list[Event]:
@@ -262,9 +346,9 @@ class JournalFile:
         pending: bytes,
         read: Callable[[RecordReading, Iterable[bytes]], Iterator[_Entry]],
     ) -> Iterator[_Entry]:
-        """What ``read`` makes of the file's ``lines`` and of those that are not on disk yet."""
+        """Yield what ``read`` makes of the file's ``lines`` and of those that are not on disk yet."""
         try:
-            missing = b"" if self._healed else cure(self.path)
+            missing = b"" if self._healed else repair_of(self.path)
             rest = (missing + pending).splitlines(keepends=True)
             reading = RecordReading(self.path, self.header.schema_version, self._schema)
             yield from read(reading, chain(lines, rest))
@@ -272,21 +356,19 @@ class JournalFile:
             raise unreadable(self.path.parent, error) from error
 
     def _newest(self, limit: int) -> list[bytes]:
-        from ba_tui.sessions.tails import newest  # noqa: PLC0415 - only a session that is continued has an end to read
-
         try:
             return newest(self.path, limit) if self._on_disk() else []
         except OSError as error:
             raise unreadable(self.path.parent, error) from error
 
     def _on_disk(self) -> bool:
-        # Of a new session nothing is, as long as it could not be written: the place may not even be looked at.
+        # An unwritten new session has no file, and its folder may be inaccessible.
         return (self._found or self._fd is not None) and self.path.exists()
 
     def _renewal(self) -> bytes:
-        """What goes before the next entry of a session that an older ba began: entries are of our version from here.
+        """Return a header of the current version to append to a session of an older version.
 
-        Raises NewerSchema when a later ba went on with it.
+        Raises NewerSchema if a later ba has continued it.
         """
         if self.header.schema_version >= self._schema.version:
             return b""
@@ -320,17 +402,14 @@ class JournalFile:
         stat = os.fstat(fd)
         if stat.st_nlink == 0:
             raise FileNotFoundError(errno.ENOENT, "the file was deleted while the session was open")
-        data = memoryview((self.header.line() if stat.st_size == 0 else b"") + self._pending)
-        written = 0
         try:
-            while written < len(data):
-                written += os.write(fd, data[written:])
+            append_whole(fd, (self.header.line() if stat.st_size == 0 else b"") + self._pending)
         except OSError:
-            # Take the beginning back: what is pending goes out whole with the next write.
+            # The pending entries are written again completely.
             self._torn = stat.st_size
             with contextlib.suppress(OSError):
-                os.ftruncate(fd, stat.st_size)
-                self._torn = None
+                if os.fstat(fd).st_size <= stat.st_size:
+                    self._torn = None
             raise
 
     def _unsaved(self, error: OSError | SessionLocked) -> SessionNotSaved:
@@ -338,20 +417,22 @@ class JournalFile:
             return SessionNotSaved(str(error).rstrip("."), error.hint, str(self.path.parent), partly=self._found)
         why = error.strerror or str(error)
         if error.errno in _NO_SPACE:
-            hint = "Free some space: what is missing is kept in memory and saved with the next step."
+            hint = "Free some space: unsaved entries are kept in memory and saved with the next step."
         elif error.errno in _NO_RIGHTS:
             hint = "Check the folder and its rights, or set BA_HOME to a folder that you can write to."
         else:
-            hint = "Check the disk: what is missing is kept in memory and saved with the next step."
+            hint = "Check the disk: unsaved entries are kept in memory and saved with the next step."
         begun = self._found or (self._fd is not None and os.fstat(self._fd).st_size > 0)
         chosen = not begun and error.errno in _CLOSED
         return SessionNotSaved(why, hint, str(self.path.parent), partly=begun, chosen=chosen)
 
 
-def cure(path: Path, *, questions: bool = True) -> bytes:
-    """What has to be appended so that the file is whole: a line end and a notice after a torn line, an end for a
-    turn that was killed. With ``questions``, a turn that waits for an answer needs none. Empty for a sound file;
-    nothing is ever taken away."""
+def repair_of(path: Path, *, questions: bool = True) -> bytes:
+    """Return what to append so that the file is complete; empty if it is.
+
+    That is a line end and a notice after a torn line, and an end for a turn that was killed. With ``questions``, a turn
+    that waits for an answer needs no end. Nothing is ever removed.
+    """
     mend, torn, at, running = b"", False, 0.0, False
     turn: list[bytes] = []
     for index, line in enumerate(backwards(path)):
@@ -369,7 +450,7 @@ def cure(path: Path, *, questions: bool = True) -> bytes:
 
 
 def _waits(path: Path, turn: list[bytes]) -> bool:
-    """Whether the turn with these lines stopped at a question about a call that has not run."""
+    """Return whether the turn with these lines waits for an answer about a call that has not run."""
     if not any(line.endswith(_ASKED) for line in turn):
         return False
     open_turn = OpenTurn()
@@ -379,7 +460,7 @@ def _waits(path: Path, turn: list[bytes]) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """``folder`` and what is missing above it, for nobody else to read."""
+    """Create ``folder`` and its missing parents, accessible only to the user."""
     for path in reversed([folder, *folder.parents]):
         if not path.exists():
             path.mkdir(mode=0o700, exist_ok=True)
@@ -390,11 +471,3 @@ def unreadable(folder: Path, error: OSError) -> StorageError:
         return SessionNotFound(f"Session {folder.name} is gone.", "See ba sessions list.")
     why = error.strerror or str(error)
     return StorageError(f"Session {folder.name} cannot be read: {why}.", f"Check the rights of {folder}.")
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -1,6 +1,6 @@
-"""The lines of a session file as they are read: header, events, damage; forwards and backwards.
+"""Reads the lines of a session file, forwards and backwards: header, events, damage; and migrates older versions.
 
-Reads only. Writing is the journal's.
+Files are never rewritten: a migration step works on one record as it is read.
 """
 
 from __future__ import annotations
@@ -9,18 +9,48 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, TypeAlias, cast, get_args
 
 from ba_tui import __version__
+from ba_tui.core.errors import NewerSchema, written_by_newer
 from ba_tui.core.events import Event, Notice, TurnStarted, event_adapter, event_from_json
 from ba_tui.core.messages import clean_json, clean_text
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.resources import open_regular
-from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
+
+Record = dict[str, Any]
+Step = Callable[[Record], Record]
+
+
+@frozen
+class Schema:
+    """The version that is written, and the migration of older records: ``steps[n]`` turns a record of version n into
+    one of version n + 1."""
+
+    version: int
+    steps: Mapping[int, Step] = field(default_factory=dict[int, Step])
+
+    def migrate(self, record: Record, version: int) -> Record:
+        """Return ``record``, written under ``version``, in the current format."""
+        for step in range(version, self.version):
+            record = self.steps[step](record)
+        return record
+
+    def check(self, version: int, name: str) -> None:
+        """Raise NewerSchema if the session ``name`` was written by a later version of ba."""
+        if version > self.version:
+            words = written_by_newer(f"Session {name}", version, self.version)
+            raise NewerSchema(words, "Update ba to open it; the file was left as it is.")
+
+
+OURS = Schema(1)
+SCHEMA_VERSION = OURS.version
+
 
 FILE = "events.jsonl"
 TORN = "The last entry of this session was cut off, probably by a crash. It stays in the file but is left out here."
@@ -28,7 +58,7 @@ MAIN = "main"
 HEADER = "session"
 BLOCK = 64 * 1024
 _ZEROS = b"\0"
-"""What a power cut may leave before the next whole line."""
+"""What a power failure may leave before the next complete line."""
 _HEADER_LIMIT = 64 * 1024
 _TEXTS = ("id", "model", "parent", "source", "ba_version", "note_key")
 _KINDS = frozenset(kind.__dataclass_fields__["type"].default for kind in get_args(get_args(Event)[0]))
@@ -42,16 +72,15 @@ class Header:
     cwd: str
     created: float
     model: str = ""
-    """The model at the start; ModelChanged events tell later ones."""
+    """The model at the start; later ones are in ModelChanged events."""
     parent: str = ""
-    """The session this one was forked from, empty for none."""
+    """The session from which this one was forked; empty for none."""
     source: str = ""
-    """What it was imported from, empty when it began here."""
+    """The origin of an imported session; empty otherwise."""
     unattended: bool = False
-    """Only ``ba -p`` wrote it so far. A later header line says so when a person goes on with it."""
+    """Only ``ba -p`` wrote it so far. A later header line changes it when a user continues the session."""
     note_key: str = ""
-    """What notes of ba's own carry in requests, so that no other text passes for one; empty in sessions of older
-    versions."""
+    """Marks notes of ba in requests, so that no other text can imitate one; empty in sessions of older versions."""
     ba_version: str = __version__
     schema_version: int = SCHEMA_VERSION
     type: str = HEADER
@@ -72,7 +101,7 @@ JournalEntry: TypeAlias = Event | UnknownRecord
 
 
 def read_header(path: Path) -> Header | None:
-    """None when the first line is no header: the file is then read as being of today's schema."""
+    """Return the header; None if the first line is none: then the current schema is assumed."""
     with open_regular(path) as file:
         record = _object(file.readline(_HEADER_LIMIT))
     if record is None or record.get("type") != HEADER or not isinstance(record.get("id"), str):
@@ -88,8 +117,10 @@ def read_header(path: Path) -> Header | None:
 
 
 def emptied(path: Path) -> bool:
-    """Whether a session file holds nothing any more: a full disk, a power cut or another program emptied it. One that
-    never held anything has nothing of a session beside it."""
+    """Return whether a session file was emptied by a full disk, a power failure or another program.
+
+    A file that was never written has no other session files next to it.
+    """
     if len(os.listdir(path.parent)) < 2:  # noqa: PTH208 - names alone
         return False
     with open_regular(path) as file:
@@ -102,7 +133,7 @@ def version_of(header: Record, otherwise: int = SCHEMA_VERSION) -> int:
 
 
 def newest_version(path: Path, header: Header) -> int:
-    """The version of the file's last lines: it may have been begun under an older one."""
+    """Return the version of the file's last lines, which may be later than that of the first ones."""
     version = header.schema_version
     for line in forwards(path):
         if b'"schema_version"' in line[:_HEADER_LIMIT] and (record := _object(line)) and record.get("type") == HEADER:
@@ -111,7 +142,7 @@ def newest_version(path: Path, header: Header) -> int:
 
 
 def _folder(name: str) -> str:
-    """A folder's name, which may hold bytes that are no UTF-8 (as ``os.fsdecode`` writes them)."""
+    """Return a folder's name, which may contain bytes that are not UTF-8 (as ``os.fsdecode`` returns them)."""
     try:
         os.fsencode(name)
     except UnicodeEncodeError:
@@ -120,28 +151,24 @@ def _folder(name: str) -> str:
 
 
 def loads(line: bytes) -> Record | None:
-    """A JSON object, or None for anything else."""
+    """Parse a JSON object; None for anything else."""
     record = _object(line)
-    # An escaped lone surrogate is a string that can go nowhere.
+    # Escaped lone surrogates can't be encoded.
     return clean_json(record) if record and (b"\\ud" in line or b"\\uD" in line) else record
 
 
 def _object(line: bytes) -> Record | None:
-    try:
-        value = json.loads(line.lstrip(_ZEROS))
-    except (ValueError, RecursionError):
-        return None
-    return cast("Record", value) if isinstance(value, dict) else None
+    return read_object(line.lstrip(_ZEROS))
 
 
 def is_record(line: bytes) -> bool:
-    """True for a whole line of ours, also one of a kind that only a later version knows."""
+    """Return whether it is a complete line of a session file, also of an unknown type."""
     record = loads(line)
     return record is not None and isinstance(record.get("type"), str)
 
 
 def number(value: object) -> float:
-    """``value`` when it is a usable number, else 0."""
+    """Return ``value`` if it is a finite number, otherwise 0."""
     try:
         found = float(value) if isinstance(value, int | float) else 0.0
     except OverflowError:
@@ -149,8 +176,25 @@ def number(value: object) -> float:
     return found if math.isfinite(found) else 0.0
 
 
+def text_of(record: Record, key: str) -> str:
+    """Return the text under ``key``; empty if there is none."""
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def mapping_of(value: Any) -> Record:
+    """Return ``value`` if it is an object, else an empty one."""
+    return cast("Record", value) if isinstance(value, dict) else {}
+
+
+def objects_of(value: Any) -> list[Record]:
+    """Return the objects in a list; empty if ``value`` is not a list."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Record", item) for item in items if isinstance(item, dict)]
+
+
 def forwards(path: Path, upto: int | None = None) -> Iterator[bytes]:
-    """Lines, oldest first, those that begin before byte ``upto``; the last one may lack its line end."""
+    """Yield lines that begin before byte ``upto``, oldest first; the last one may lack its line end."""
     with open_regular(path) as file:
         read = 0
         for line in file:
@@ -161,11 +205,11 @@ def forwards(path: Path, upto: int | None = None) -> Iterator[bytes]:
 
 
 def backwards(path: Path) -> Iterator[bytes]:
-    """Lines, newest first, reading no more of the file than is taken; the first one may lack its line end."""
+    """Yield lines, newest first, reading only as much of the file as needed; the first one may lack its line end."""
     with open_regular(path) as file:
         start = file.seek(0, os.SEEK_END)
         carry: list[bytes] = []
-        """The line whose beginning lies further up, last piece first."""
+        """Pieces of the line whose beginning was not read yet, last piece first."""
         while start > 0:
             end, start = start, max(0, start - BLOCK)
             file.seek(start)
@@ -183,9 +227,9 @@ def backwards(path: Path) -> Iterator[bytes]:
 
 
 class RecordReading:
-    """Turns lines into events. What cannot be read is counted, and a notice stands in its place.
+    """Converts lines to events. Unreadable lines are counted and replaced by a notice.
 
-    ``version`` is that of the first lines; a header further down says that of the lines after it.
+    ``version`` is that of the first lines; a later header changes it for the lines after it.
     """
 
     def __init__(self, path: Path, version: int = SCHEMA_VERSION, schema: Schema = OURS) -> None:
@@ -197,7 +241,7 @@ class RecordReading:
         self._at = 0.0
 
     def events(self, lines: Iterable[bytes]) -> Iterator[Event]:
-        """Raises NewerSchema where a later version of ba went on with the session."""
+        """Yield events. Raises NewerSchema where a later version of ba continued the session."""
         for entry in self.entries(lines):
             if isinstance(entry, UnknownRecord):
                 self._unknown += 1
@@ -207,7 +251,7 @@ class RecordReading:
         yield from self._unknown_notice()
 
     def entries(self, lines: Iterable[bytes]) -> Iterator[JournalEntry]:
-        """The same with the lines of unknown types, for copies that lose nothing. Raises as ``events``."""
+        """Yield events and the lines of unknown types, for lossless copies. Raises as ``events``."""
         for line in lines:
             if not line.strip():
                 continue
@@ -258,12 +302,12 @@ class RecordReading:
 
 
 def opens_turn(event: Event) -> bool:
-    """True where the main agent's turn begins."""
+    """Return whether the event begins a turn of the main agent."""
     return isinstance(event, TurnStarted) and event.agent == MAIN
 
 
 def starts_turn(line: bytes) -> bool:
-    """The same for a line, without reading it as an event."""
+    """Return whether the line begins a turn of the main agent, without parsing it as an event."""
     return _is_of_main(line, "turn_started")
 
 

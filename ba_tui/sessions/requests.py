@@ -1,7 +1,7 @@
-"""What a session sent to models and received, byte for byte, beside its journal.
+"""Stores what a session sent to models and received, byte for byte, next to its journal.
 
-A request extends the last one nearly always, so only its new bytes are appended to ``requests.bin``, and none twice:
-they are known by their SHA-256. ``requests.jsonl`` says how they go together. Written in a thread.
+A request usually extends the last one, so only its new bytes are appended to ``requests.bin``, each content once by its
+SHA-256. ``requests.jsonl`` describes how to assemble them. A thread writes the files.
 """
 
 from __future__ import annotations
@@ -21,24 +21,23 @@ from typing import Any, TypeAlias
 from ba_tui.core.errors import StorageError, UsageError, started
 from ba_tui.core.ports.sessions import SavedRequest
 from ba_tui.resources import open_regular
-from ba_tui.sessions.migrations import Record
-from ba_tui.sessions.records import forwards, loads
+from ba_tui.sessions.records import Record, forwards, loads
 
 log = logging.getLogger(__name__)
 DATA = "requests.bin"
 INDEX = "requests.jsonl"
 LIMIT = 256 * 1024 * 1024
-"""Bytes that the requests of one session may take; later ones are not kept."""
+"""Maximum bytes of a session's requests; later ones are not stored."""
 RESPONSE_LIMIT = 16 * 1024 * 1024
 DELAY = 0.25
-"""Seconds for which requests and responses wait to be written together."""
+"""Seconds to wait so that requests and responses are written together."""
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 Chunk: TypeAlias = "tuple[()] | tuple[str, int, int]"
-"""Bytes in the data file: their SHA-256, where they begin and how many they are; empty for no bytes."""
+"""Bytes in the data file: their SHA-256, offset and size; empty for no bytes."""
 
 
 class RequestStore:
-    """Stores the requests of the session in ``folder``, which must be there: a session without a file keeps none."""
+    """Stores the requests of the session in ``folder``, which must exist: a session without a file stores none."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self._session = folder
@@ -46,7 +45,7 @@ class RequestStore:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
-        # From here on the writing thread's alone.
+        # The following fields belong to the writing thread.
         self._files: tuple[int, ...] = ()
         self._size = 0
         self._count = 0
@@ -54,11 +53,11 @@ class RequestStore:
         self._stopped = False
 
     def recorder(self, model: str) -> ProviderRecorder:
-        """For one provider of the model with this id."""
+        """Return a recorder for one provider of the model with this id."""
         return ProviderRecorder(self, model)
 
     def close(self) -> None:
-        """Wait for what is being written."""
+        """Wait until everything is written."""
         if self._thread:
             self._closing.set()
             self._queue.put(None)
@@ -67,18 +66,18 @@ class RequestStore:
             self._closing.clear()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Do ``work`` in the writing thread, after all that was handed in before."""
+        """Run ``work`` in the writing thread, after all earlier work."""
         if self._stopped:
             return
         if self._thread is None:
-            # A queue of its own: an executor's futures cost more than all that is written here.
+            # Use a plain queue: an executor's futures cost more than the writing.
             self._thread = started(self._work, "requests")
         self._queue.put(work)
 
     def _work(self) -> None:
         while work := self._queue.get():
             if self._queue.empty():
-                # A step's next request is not held up by a thread that wakes: it writes between the steps.
+                # Write between the steps, so that waking up does not delay the next request.
                 self._closing.wait(DELAY)
             try:
                 if not self._stopped:
@@ -90,7 +89,7 @@ class RequestStore:
         self._files = ()
 
     def begin(self, record: Record, new: memoryview) -> int:
-        """Store a request of which ``new`` is not stored yet; its number, 0 when it was not kept."""
+        """Store a request of which ``new`` is not stored yet; return its number, 0 if it was not stored."""
         self._open()
         chunk = None if self._stopped else self._stored(new)
         if chunk is None:
@@ -106,7 +105,7 @@ class RequestStore:
             self._append({"n": number, "response": chunk, "received": len(data)})
 
     def newest(self, model: str) -> tuple[int, bytes]:
-        """The newest request to a model, without its tail; (0, b"") where there is none to go on from."""
+        """Return the newest request to a model, without its tail; (0, b"") if there is none."""
         self._open()
         lines = _index(self._session)
         number = max((n for n, line in lines.items() if line.get("model") == model), default=0)
@@ -126,11 +125,11 @@ class RequestStore:
         self._count = max(lines, default=0)
         self._stopped = any("limit" in line for line in lines.values())
         chunks = [line[key] for line in lines.values() for key in ("chunk", "response") if line.get(key)]
-        # After a power cut the data may end before what the index names.
+        # After a power failure, the data file may be shorter than the index states.
         self._chunks = {chunk[0]: chunk for chunk in chunks if chunk[1] + chunk[2] <= self._size}
 
     def _stored(self, data: memoryview) -> Chunk | None:
-        """Where ``data`` stands; None when there is no room for it."""
+        """Return where ``data`` is stored; None if there is no space for it."""
         if not data:
             return ()
         name = hashlib.sha256(data).hexdigest()
@@ -146,29 +145,29 @@ class RequestStore:
         return chunk
 
     def _append(self, record: Record) -> None:
-        # A line begins with a line end: one that a crash cut off spoils no other.
+        # Begin with a line end, so that a truncated line does not damage the next one.
         _write(self._files[1], b"\n" + json.dumps(record, separators=(",", ":")).encode())
 
 
 class ProviderRecorder:
-    """core.ports.exchanges.Recorder: the requests of one provider, each stored as what it adds to the last."""
+    """core.ports.sessions.Recorder: the requests of one provider, each stored as its difference from the last."""
 
     def __init__(self, store: RequestStore, model: str) -> None:
         self._store = store
         self._model = model
         self._last = 0
-        """The number of the newest request, and how long it is without its tail."""
+        """The number of the newest request; ``_length`` is its size without the tail."""
         self._length = 0
 
     def sent(self, body: bytes, kept: int, tail: int) -> RecordedExchange:
-        """See core.ports.exchanges.Recorder."""
+        """See core.ports.sessions.Recorder."""
         exchange = RecordedExchange(self._store)
         self._store.submit(partial(self._save, exchange, body, kept, tail, time.time()))
         return exchange
 
     def _save(self, exchange: RecordedExchange, body: bytes, kept: int, tail: int, at: float) -> None:
         if not kept or not self._last:
-            # The session was opened again, or compressed: much of the last request stands in this one all the same.
+            # After reopening or compression, much of the last request still occurs in this one.
             self._last, before = self._store.newest(self._model)
             self._length = len(before)
             kept = _common(before, body)
@@ -187,23 +186,23 @@ class ProviderRecorder:
 
 
 class RecordedExchange:
-    """core.ports.exchanges.Exchange."""
+    """core.ports.sessions.Exchange."""
 
     def __init__(self, store: RequestStore) -> None:
         self._store = store
         self._data: list[bytes] = []
         self._room = RESPONSE_LIMIT
         self.number = 0
-        """Set by the writing thread, which is the only one to read it."""
+        """Set and read only by the writing thread."""
 
     def received(self, data: bytes) -> None:
-        """See core.ports.exchanges.Exchange."""
+        """See core.ports.sessions.Exchange."""
         if self._room > 0:
             self._data.append(data[: self._room])
             self._room -= len(data)
 
     def end(self) -> None:
-        """See core.ports.exchanges.Exchange."""
+        """See core.ports.sessions.Exchange."""
         data, self._data = self._data, []
         if data:
             self._store.submit(partial(self._save, data))
@@ -214,14 +213,14 @@ class RecordedExchange:
 
 
 def saved_requests(session: Path) -> Iterator[SavedRequest]:
-    """The requests that are kept for the session in the folder ``session``, oldest first."""
+    """Yield the stored requests of the session in the folder ``session``, oldest first."""
     for number, line in sorted(_index(session).items()):
         if "chunk" in line:
             yield SavedRequest(number, line["at"], line["model"], line["bytes"], line.get("received", 0))
 
 
 def request_body(session: Path, number: int) -> bytes:
-    """Request ``number``, byte for byte.
+    """Return request ``number``, byte for byte.
 
     Raises:
         UsageError: there is no such request. StorageError: a part of it is missing or damaged.
@@ -232,7 +231,7 @@ def request_body(session: Path, number: int) -> bytes:
 
 
 def response_body(session: Path, number: int) -> bytes:
-    """What was received for request ``number``, byte for byte. Raises as ``request_body``."""
+    """Return what was received for request ``number``, byte for byte. Raises as ``request_body``."""
     line = _line(session, _index(session), number)
     if "response" not in line:
         raise UsageError(f"Request {number} has no response.", "It failed, or was stopped before one came.")
@@ -254,7 +253,7 @@ def _line(session: Path, lines: dict[int, Record], number: int) -> Record:
 
 
 def _index(session: Path) -> dict[int, Record]:
-    """The lines of the index by request; of a request and its response they are one."""
+    """Return the lines of the index by request; a request and its response share an entry."""
     found: dict[int, Record] = {}
     try:
         for text in forwards(session / INDEX):
@@ -271,7 +270,7 @@ def _index(session: Path) -> dict[int, Record]:
 
 
 def _prefix(session: Path, lines: dict[int, Record], number: int) -> bytes:
-    """The body of a request without its tail."""
+    """Return the body of a request without its tail."""
     chain: list[Record] = []
     while number:
         line = lines.get(number, {})
@@ -305,7 +304,7 @@ def _chunk(session: Path, chunk: Sequence[Any]) -> bytes:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
+    """Return the length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     first, second = memoryview(one), memoryview(other)
     while low < high:

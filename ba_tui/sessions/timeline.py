@@ -1,16 +1,17 @@
-"""Which turns of a session stand after it was rewound, and so which of its lines or events are still part of it.
+"""The current turns of a session after rewinds, their lines and events, and the newest lines of a file.
 
-Pure. Turns are numbered from 1 in the order they began; a number is never used again.
+Pure, except for ``newest``. Turns are numbered from 1 in the order in which they began; a number is never reused.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from ba_tui.core.events import Event, Rewound, TurnStarted
 from ba_tui.core.text.patterns import regex
-from ba_tui.sessions.records import MAIN, loads, starts_turn
+from ba_tui.sessions.records import MAIN, backwards, forwards, loads, starts_turn
 
 _REWOUND = b'"rewound"'
 _OF_MAIN = b'{"agent":"main","at":'
@@ -18,17 +19,17 @@ _ENDING = regex(rb'"turns":(null|\d{1,9}),"files":"[^"\\]*","undo":"[^"\\]*","ty
 
 
 class Timeline:
-    """``begun`` turns in all, ``last`` of them is where the session stands; 0 is before the first."""
+    """``begun``: number of turns in all; ``last``: the current turn, 0 before the first."""
 
     def __init__(self, begun: int = 0, last: int = 0, jumps: Mapping[int, int] | None = None) -> None:
         self.begun = begun
         self.last = last
         self._jumps = dict(jumps or {})
-        """The turn before a turn, where it is not the one that began before it."""
+        """The predecessor of a turn, if it is not the turn that began before it."""
 
     @classmethod
     def load(cls, text: str) -> Timeline:
-        """What ``dump`` wrote."""
+        """Parse the output of ``dump``."""
         state: tuple[int, int, list[tuple[int, int]]] = json.loads(text) if text else (0, 0, [])
         return cls(state[0], state[1], dict(state[2]))
 
@@ -42,11 +43,11 @@ class Timeline:
         self.last = self.begun
 
     def rewind(self, turn: int) -> None:
-        """The session stands again as after ``turn``."""
+        """Return to the state after ``turn``."""
         self.last = min(max(turn, 0), self.begun)
 
     def numbers(self) -> list[int]:
-        """The turns that stand, oldest first."""
+        """Return the current turns, oldest first."""
         found: list[int] = []
         turn = self.last
         while turn > 0:
@@ -56,7 +57,7 @@ class Timeline:
 
 
 def follow(events: Iterable[Event], timeline: Timeline) -> Iterator[Event]:
-    """``events`` as they are; the ``last`` of ``timeline`` is the turn that the one given belongs to."""
+    """Yield ``events`` and update ``timeline``, whose ``last`` is the turn of the yielded event."""
     for event in events:
         match event:
             case TurnStarted(agent="main"):
@@ -69,15 +70,17 @@ def follow(events: Iterable[Event], timeline: Timeline) -> Iterator[Event]:
 
 
 def current_events(events: Iterable[Event], whole: Timeline) -> Iterator[Event]:
-    """``events`` without those of turns that were taken back; the Rewound events themselves stay. ``whole`` is the
-    timeline after all of them, so that none need be held."""
+    """Yield ``events`` without those of undone turns; Rewound events remain.
+
+    ``whole``: the timeline after all events, so that they need not fit into memory.
+    """
     current = {0, *whole.numbers()}
     timeline = Timeline()
     return (event for event in follow(events, timeline) if timeline.last in current)
 
 
 def current_lines(lines: Iterable[bytes]) -> list[bytes]:
-    """The same for the lines of a file, without the rewinds and without reading the rest as events."""
+    """Return the current lines of a file, without rewinds, without parsing the rest as events."""
     timeline = Timeline()
     owned: list[tuple[int, bytes]] = []
     for line in lines:
@@ -92,7 +95,7 @@ def current_lines(lines: Iterable[bytes]) -> list[bytes]:
 
 
 def turn_starts(lines: Iterable[bytes]) -> list[int]:
-    """Where the turns that stand begin among ``lines``, oldest first."""
+    """Return the indexes of lines at which current turns begin, oldest first."""
     timeline = Timeline()
     places: list[int] = []
     for index, line in enumerate(lines):
@@ -105,13 +108,50 @@ def turn_starts(lines: Iterable[bytes]) -> list[int]:
 
 
 def rewind_target(line: bytes) -> int | None:
-    """The turn that the conversation stands at after this line; None for all lines but such a rewind."""
+    """Return the turn to which a rewind line returns; None for all other lines."""
     if _REWOUND not in line[-64:]:
         return None
     if (found := _ENDING.search(line[-400:])) and line.startswith(_OF_MAIN):
-        # As we write it: all messages stand in such a line, and need not be read for this.
+        # ba's own format: the line contains all messages, which need not be parsed here.
         return int(found[1]) if found[1] != b"null" else None
     record = loads(line) or {}
     turn = record.get("turns")
     of_main = record.get("type") == "rewound" and record.get("agent") == MAIN
     return turn if of_main and isinstance(turn, int) else None
+
+
+_ANSWER = b'"type":"message_done"}\n'
+_UNSEEN = (b'"type":"judged"}\n', b'"type":"checkpointed"}\n')
+"""Ends of lines that are not displayed."""
+
+
+def newest(path: Path, limit: int) -> list[bytes]:
+    """Return about ``limit`` lines, newest first, including the beginning of a turn: enough for a first paint.
+
+    Of a rewound session, only current lines.
+    """
+    lines = backwards(path)
+    taken = _taken(lines, limit)
+    if any(rewind_target(line) is not None for line in taken):
+        lines = reversed(current_lines(forwards(path)))
+        taken = _taken(lines, limit)
+    if any(map(starts_turn, taken)):
+        return taken
+    opening = next(filter(starts_turn, lines), None)
+    if opening is None:
+        return taken
+    # The last turn exceeds the limit: return its prompt, and its end from a complete answer on.
+    answers = [index for index, line in enumerate(taken) if line.endswith(_ANSWER)]
+    return [*taken[: answers[-1] + 1 if answers else limit], opening]
+
+
+def _taken(lines: Iterator[bytes], limit: int) -> list[bytes]:
+    """Return the next lines up to ``limit`` displayed ones."""
+    taken: list[bytes] = []
+    seen = 0
+    for line in lines:
+        taken.append(line)
+        seen += not line.endswith(_UNSEEN)
+        if seen == limit:
+            break
+    return taken

@@ -3,13 +3,10 @@
 from ba_tui.settings.document import Problem, SettingsDocument, printable, read_document
 from ba_tui.settings.editing import add_item, remove_item, set_value
 from ba_tui.settings.keys import Key, read_key, save_key, sound_key
-from ba_tui.settings.layers import HookLine, Loaded, as_data, leaves, load_settings, setting_files
+from ba_tui.settings.layers import HookLine, LoadedSettings, as_data, leaves, load_settings, setting_files
 from ba_tui.settings.model import Settings
-from ba_tui.settings.sections.context import CompressionSettings
-from ba_tui.settings.sections.hooks import HOOK_EVENTS, HookGroup, HookSetting
-from ba_tui.settings.sections.local import LocalSettings
-from ba_tui.settings.sections.permissions import RuleSettings
-from ba_tui.settings.sections.providers import ModelProfile
+from ba_tui.settings.sections.models import CompressionSettings, LocalSettings, ModelProfile
+from ba_tui.settings.sections.tools import HOOK_EVENTS, HookGroup, HookSetting, RuleSettings
 
 __all__ = [
     "HOOK_EVENTS",
@@ -18,7 +15,7 @@ __all__ = [
     "HookLine",
     "HookSetting",
     "Key",
-    "Loaded",
+    "LoadedSettings",
     "LocalSettings",
     "ModelProfile",
     "Problem",

@@ -1,6 +1,6 @@
-"""The values that the user allowed a project's settings to have, by the real path of its root.
+"""The values that the user has allowed in a project's settings, by the real path of the project's root.
 
-Kept in the user's own folder, never in the project. Another value is another question.
+They are saved in the user's config folder, never in the project. Each new value needs a new permission.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.ports.trust import AskedSetting
-from ba_tui.resources import Places, exclusive, save_whole
+from ba_tui.core.ports.permissions import AskedSetting
+from ba_tui.resources import UserFolders, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 
 FILE = "allowed-settings.yaml"
@@ -25,13 +25,13 @@ HEADER = """\
 
 
 class AllowedSettings:
-    """All of it reads or writes a file: call it off the loop."""
+    """The file of allowed values. All methods read or write it: call them off the event loop."""
 
-    def __init__(self, where: Places) -> None:
+    def __init__(self, where: UserFolders) -> None:
         self.path = where.config / FILE
 
     def of(self, root: Path) -> Set[tuple[str, str]]:
-        """The allowed settings and values of the project at ``root``; none when the file can't be understood."""
+        """Return the allowed settings and values of the project at ``root``; none when the file can't be parsed."""
         try:
             entries: Any = load_mapping(self.path).get(os.path.realpath(root))
         except StorageError:
@@ -41,7 +41,7 @@ class AllowedSettings:
         return frozenset((str(pair.get("setting")), str(pair.get("value"))) for pair in pairs)
 
     def add(self, root: Path, asked: AskedSetting) -> None:
-        """Raises StorageError."""
+        """Save one allowed value. Raises StorageError."""
         entry = {"setting": asked.setting, "value": asked.value}
         with exclusive(self.path.parent):
             kept = load_mapping(self.path)
@@ -52,7 +52,7 @@ class AllowedSettings:
             self._save(kept)
 
     def drop(self, root: Path, setting: str = "") -> None:
-        """Forget what was allowed there, or only the values of ``setting``. Raises StorageError."""
+        """Remove the allowed values of a project, or only those of ``setting``. Raises StorageError."""
         if not self.path.exists():
             return
         with exclusive(self.path.parent):

@@ -1,6 +1,6 @@
-"""One layer of settings, and the check of it: what does not fit the model is left out and told in our words.
+"""One layer of settings and its check: invalid values are left out and reported in ba's words.
 
-Which layers there are and how they rank is decided in ``layers``.
+``layers`` lists and ranks the layers.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from ba_tui.core.text.wording import nearest
 from ba_tui.settings.document import KeyPath, Problem, printable, shown
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import NotPlain, adapter, build
-from ba_tui.settings.sections.hooks import HookGroup
-from ba_tui.settings.sections.mcp import McpSettings, ServerSettings
-from ba_tui.settings.sections.permissions import RuleSettings
-from ba_tui.settings.sections.providers import ModelProfile
-from ba_tui.settings.sections.sources import SourceSettings
+from ba_tui.settings.sections.data import SourceSettings
+from ba_tui.settings.sections.models import ModelProfile
+from ba_tui.settings.sections.tools import HookGroup, McpSettings, RuleSettings, ServerSettings
 
 ROUNDS = 20
 SettingPath: TypeAlias = tuple[str, int]
@@ -41,9 +39,9 @@ _EXPECTED = {
 
 @dataclass(slots=True)
 class Layer:
-    """One source of settings. ``place`` tells the file (or flag, or variable) and line of a key.
+    """One source of settings. ``place`` returns the file (or flag, or variable) and line of a key.
 
-    ``folder`` is what relative paths in it start from.
+    ``folder`` is the base of relative paths.
     """
 
     data: dict[str, Any]
@@ -51,18 +49,18 @@ class Layer:
     folder: Path
     problems: list[Problem] = field(default_factory=list[Problem])
     gone: dict[KeyPath, list[int]] = field(default_factory=dict[KeyPath, list[int]])
-    """Indexes of list items that were left out, so that those behind them still know their lines."""
+    """Indexes of list items that were left out, needed to find the lines of later items."""
     void: set[str] = field(default_factory=set[str])
-    """Providers with something wrong in them: used in part, they could send words to the wrong server."""
+    """Providers with an error: using the valid part could send prompts to the wrong server."""
     kind: RuleLayer = "user"
-    """Whose settings they are; variables are the person's."""
+    """Whose settings they are; variables belong to the user."""
     foreign: bool = False
-    """It came with a folder that nobody trusts."""
+    """Whether the layer is a file of an untrusted folder."""
     project: bool = False
-    """A file of the project's, which may set less than the user."""
+    """Whether the layer is a file of the project, which may set less than the user."""
 
     def told(self) -> list[Problem]:
-        """What is wrong with it, and what to do: `ba config edit` opens the user's file alone."""
+        """Return the layer's problems with advice; `ba config edit` opens only the user's file."""
         cure = "Correct it in that file." if self.project else ""
         return [
             replace(each, foreign=self.foreign, cure=each.cure or (cure if each.fatal else ""))
@@ -86,7 +84,7 @@ class Layer:
         return self.place(path)
 
     def drop(self, path: KeyPath) -> None:
-        """Leave out what stands at ``path``."""
+        """Remove the value at ``path``."""
         if not path:
             self.data = {}
             return
@@ -103,12 +101,12 @@ class Layer:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """``permissions.allow``"""
+    """Return ``path`` in the form ``permissions.allow``."""
     return printable(".".join(str(part) for part in path if isinstance(part, str)))
 
 
 def check(layer: Layer) -> None:
-    """Leave out and tell everything in ``layer`` that the model of settings does not take."""
+    """Remove and report everything in ``layer`` that is not a valid setting."""
     layer.data = cast("dict[str, Any]", _without_nothing(layer.data))
     try:
         build(Settings, layer.data)
@@ -146,7 +144,7 @@ def _order(path: KeyPath) -> list[tuple[int, str]]:
 
 
 def _existing(data: Any, loc: Sequence[str | int]) -> KeyPath:
-    """The part of an error's location that stands in the data; the rest names types within the model."""
+    """Return the part of an error's location that exists in the data; the rest names types within the model."""
     path: list[str | int] = []
     for part in loc:
         try:
@@ -158,7 +156,7 @@ def _existing(data: Any, loc: Sequence[str | int]) -> KeyPath:
 
 
 def _without_nothing(value: Any) -> Any:
-    """A key with no value is a key that is not set."""
+    """Return ``value`` without keys whose value is None: they count as unset."""
     if not isinstance(value, Mapping):
         return value
     return {k: _without_nothing(v) for k, v in cast("Mapping[str, Any]", value).items() if v is not None}
@@ -169,7 +167,7 @@ _ADDRESSES: frozenset[KeyPath] = frozenset({("team", "bus_url"), ("memory", "red
 
 
 def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
-    """pydantic's complaint in our words: what was expected and what came."""
+    """Return pydantic's error in ba's words: the expected and the actual value."""
     kind, value = str(error["type"]), error.get("input")
     context = cast("dict[str, Any]", error.get("ctx") or {})
     if kind == "unexpected_keyword_argument":
@@ -187,7 +185,7 @@ def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
     elif kind == "value_error":
         expected = str(context.get("error", error["msg"]))
         if path[0] in {"sources", "mcp"} or path in _ADDRESSES:
-            # An address may hold a password.
+            # An address may contain a password.
             return expected
     else:
         expected = str(error["msg"]).replace("Input should be", "expected")
@@ -196,7 +194,7 @@ def expectation(error: Mapping[str, Any], path: KeyPath) -> str:
 
 
 def unknown(path: KeyPath) -> str:
-    """What to say about a key that is no setting: the nearest one, when there is one near."""
+    """Return the message for an unknown key, with the nearest setting if there is one."""
     name = str(path[-1])
     if "key" in name.replace("-", "_").lower().split("_") or "token" in name.lower():
         return "unknown setting; API keys belong in the environment or the keyring, not in this file"
@@ -205,7 +203,7 @@ def unknown(path: KeyPath) -> str:
 
 
 def names(group: Sequence[str | int]) -> list[str]:
-    """The settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
+    """Return the names of settings in ``group``: ``()`` for the top, ``("permissions",)``, ``("providers", NAME)``."""
     kinds: Mapping[str, type[Any]] = {
         "permissions": RuleSettings, "providers": ModelProfile, "hooks": HookGroup, "sources": SourceSettings,
         "mcp": ServerSettings if len(group) > 1 else McpSettings,

@@ -1,7 +1,6 @@
-"""A YAML file as data with line numbers, and what is wrong with it in one line that names file, line and key.
+"""Read a YAML file as data with line numbers, and report problems in one line with file, line and key.
 
-The one reader of YAML with lines: config.yaml, rules, keys, workflows, models and scripts. What the keys mean is not
-known here.
+Used for config.yaml, rules, keys, workflows, models and scripts. This module does not know what the keys mean.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import yaml
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Notice
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.wording import sentence
+from ba_tui.core.text.wording import clipped, sentence
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Read
 from ba_tui.resources import bundled, read_regular
@@ -27,7 +26,7 @@ _QUICK = {
     "tag:yaml.org,2002:int": (int, regex(r"0|[1-9][0-9]*")),
     "tag:yaml.org,2002:float": (float, regex(r"[0-9]+\.[0-9]+")),
 }
-"""Plain values, as YAML means them, without its constructors: those take half of the time of reading a file."""
+"""Converters of plain values. YAML's own constructors would take half of the time of reading a file."""
 SHOWN = 60
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -35,10 +34,10 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 @frozen
 class Problem:
-    """Something wrong with one setting: where, what was expected, and so what is used instead.
+    """A problem with one setting: where, and what was expected.
 
-    ``fatal``: the app goes on with what is left and says so; ``-p`` and ``ba config validate`` exit 1. ``foreign``: the
-    file came with a folder that nobody trusts, so it ends no ``-p``.
+    ``fatal``: the app reports it and continues without the value; ``-p`` and ``ba config validate`` exit 1.
+    ``foreign``: the file belongs to an untrusted folder, so ``-p`` continues too.
     """
 
     where: str
@@ -48,7 +47,7 @@ class Problem:
     fatal: bool = True
     foreign: bool = False
     cure: str = ""
-    """What to do, where that is more than to correct the file."""
+    """Advice, when correcting the file is not enough."""
 
     def __str__(self) -> str:
         place = printable(f"{self.where}:{self.line}" if self.line else self.where)
@@ -63,7 +62,7 @@ class Problem:
 
 @frozen
 class SettingsDocument:
-    """The mapping in a file, the line of every key and list item in it, and what could not be understood."""
+    """The mapping in a file, the line of each key and list item, and the problems."""
 
     path: Path
     data: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -72,18 +71,18 @@ class SettingsDocument:
 
     @property
     def broken(self) -> bool:
-        """True when the file as a whole could not be read."""
+        """Return whether the file could not be read at all."""
         return any(problem.fatal and not problem.key for problem in self.problems)
 
     def line(self, path: KeyPath) -> int:
-        """The line of ``path``, or of the nearest thing around it; 0 when unknown."""
+        """Return the line of ``path``, or of its nearest known parent; 0 when unknown."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 0)
 
 
 def read_document(path: Path, read: Read = read_regular) -> SettingsDocument | None:
-    """The file at ``path``; None when there is none. Never raises: what is wrong stands in ``problems``."""
+    """Read the file at ``path``; return None when it does not exist. Errors are in ``problems``; nothing is raised."""
     try:
         raw = read(path, SIZE + 1)
     except (FileNotFoundError, NotADirectoryError):
@@ -102,7 +101,7 @@ def read_document(path: Path, read: Read = read_regular) -> SettingsDocument | N
 
 
 def parse_document(path: Path, text: str) -> SettingsDocument:
-    """``text`` as the content of ``path``. Never raises: what is wrong stands in ``problems``."""
+    """Parse ``text``, the content of ``path``. Errors are in ``problems``; nothing is raised."""
     try:
         loader = _loader(path)(text)
         root = loader.get_single_node()
@@ -110,7 +109,7 @@ def parse_document(path: Path, text: str) -> SettingsDocument:
             return SettingsDocument(path)
         if not isinstance(root, yaml.MappingNode):
             return _broken(path, f"expected lines of `name: value`, got {_kind(root)}", root.start_mark.line + 1)
-        reading = _Reading(path, loader)
+        reading = _NodeReader(path, loader)
         return SettingsDocument(path, reading.mapping(root, ()), reading.lines, tuple(reading.problems))
     except yaml.MarkedYAMLError as error:
         return _broken(path, *_explained(error))
@@ -123,16 +122,16 @@ def parse_document(path: Path, text: str) -> SettingsDocument:
 
 
 def _loader(path: Path) -> type[yaml.SafeLoader]:
-    """libyaml is ten times as quick, but explains less, and nesting without end crashes it: for our own files only."""
+    """Return libyaml's loader for ba's own files only: it is ten times faster, but crashes on unlimited nesting."""
     ours = path.is_relative_to(bundled("config"))
     return cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if ours else yaml.SafeLoader
 
 
 def load_mapping(path: Path) -> dict[str, Any]:
-    """A file that ba itself keeps (keys, approvals); empty when there is none.
+    """Read a file that ba itself writes (keys, approvals); empty when it does not exist.
 
     Raises:
-        StorageError: it can't be understood; it must not be overwritten then.
+        StorageError: the file can't be parsed; it must not be overwritten then.
     """
     document = read_document(path)
     if document is None:
@@ -143,7 +142,7 @@ def load_mapping(path: Path) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """``value`` as a message may show it: short, on one line, nothing that acts on a terminal."""
+    """Format ``value`` for a message: short, on one line, without control characters."""
     if isinstance(value, Mapping):
         return "a group of settings"
     if isinstance(value, list | tuple):
@@ -152,19 +151,18 @@ def shown(value: object) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "yes (a switch)" if value else "no (a switch)"
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return clipped(repr(value), SHOWN)
 
 
 def printable(text: str) -> str:
-    """``text`` with everything escaped that could act on a terminal: files and folders come from anybody."""
+    """Escape control characters in ``text``, since names of files and folders are not trusted."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-class _Reading:
-    """One walk over the nodes of a document, noting the line of everything."""
+class _NodeReader:
+    """Convert the nodes of a document to data, recording the line of each."""
 
     def __init__(self, path: Path, loader: yaml.SafeLoader) -> None:
         self.path = path
@@ -174,7 +172,7 @@ class _Reading:
         self._budget = 20_000
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
-        # Aliases make a small file large when they are followed; a settings file has no use for that many values.
+        # Limits values, because nested aliases can make a small file huge.
         self._budget -= 1
         if self._budget < 0:
             raise ValueError("too many values; are there aliases of aliases?")
@@ -221,7 +219,7 @@ def _kind(node: yaml.Node) -> str:
 
 
 def _explained(error: yaml.MarkedYAMLError) -> tuple[str, int]:
-    """YAML's complaint in one line, and the line it is about."""
+    """Return YAML's error in one line, and its line number."""
     mark = error.problem_mark or error.context_mark
     said = " ".join(part for part in (error.problem, f"({error.context})" if error.context else "") if part)
     if "\\t" in said or "cannot start any token" in said:

@@ -1,6 +1,6 @@
-"""Setting one key in the person's config.yaml: one line changes, the rest of the file stays, comments and all.
+"""Change one key in the user's config.yaml; the rest of the file, with its comments, is preserved.
 
-The new text is parsed again before it is saved; a file that can't be understood is never written over.
+The new text is parsed before it is saved, and a broken file is never overwritten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import UsageError
-from ba_tui.resources import Places, exclusive, read_regular, save_whole
+from ba_tui.resources import UserFolders, exclusive, read_regular, save_whole
 from ba_tui.settings.checks import Layer, check
 from ba_tui.settings.document import parse_document, read_document
 from ba_tui.settings.layers import as_data, keep_asking, leaves
@@ -21,13 +21,13 @@ from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
 
 
-def set_value(places: Places, key: str, text: str, verify: Callable[[Any], None] | None = None) -> Path:
-    """Set ``key`` (dotted) to ``text`` in the person's config.yaml; says which file that is. ``verify`` may refuse a
-    value that fits the key, by raising UsageError.
+def set_value(places: UserFolders, key: str, text: str, verify: Callable[[Any], None] | None = None) -> Path:
+    """Set ``key`` (dotted) to ``text`` in the user's config.yaml and return the file's path. ``verify`` may reject a
+    valid value by raising UsageError.
 
     Raises:
-        UsageError: there is no such key, the value does not fit, or the file is broken.
-        StorageError: it can't be written.
+        UsageError: the key is unknown, the value is invalid, or the file is broken.
+        StorageError: the file can't be written.
     """
 
     def chosen(_: Any) -> Any:
@@ -39,8 +39,8 @@ def set_value(places: Places, key: str, text: str, verify: Callable[[Any], None]
     return _write(places, key.split("."), chosen)
 
 
-def unset_value(places: Places, key: str) -> bool:
-    """Take ``key`` out of the person's config.yaml; False when it is not in there. Groups that are empty then go too.
+def unset_value(places: UserFolders, key: str) -> bool:
+    """Remove ``key``, and groups that become empty, from the user's config.yaml; return False when it is not there.
 
     Raises:
         UsageError: the file is broken. StorageError: it can't be written.
@@ -66,18 +66,18 @@ def unset_value(places: Places, key: str) -> bool:
     return True
 
 
-def put_value(places: Places, key: str, value: Any) -> Path:
-    """Set ``key`` to ``value``, which is no text to be read; everything else as ``set_value``."""
+def put_value(places: UserFolders, key: str, value: Any) -> Path:
+    """Set ``key`` to ``value``, which is data instead of text to parse. Raises as ``set_value``."""
     return _write(places, key.split("."), lambda _: _fitting(key, value))
 
 
-def add_item(places: Places, key: str, item: str | dict[str, Any]) -> Path:
-    """Put ``item`` at the end of the list ``key`` in the person's config.yaml, once. Raises as ``set_value``."""
+def add_item(places: UserFolders, key: str, item: str | dict[str, Any]) -> Path:
+    """Append ``item`` to the list ``key`` in the user's config.yaml unless present. Raises as ``set_value``."""
     return _write(places, key.split("."), lambda old: _items(old) if item in _items(old) else [*_items(old), item])
 
 
-def remove_item(places: Places, key: str, item: str | dict[str, Any]) -> bool:
-    """Take ``item`` out of the list ``key``; False when it is not in it. Raises as ``set_value``."""
+def remove_item(places: UserFolders, key: str, item: str | dict[str, Any]) -> bool:
+    """Remove ``item`` from the list ``key``; return False when it is not there. Raises as ``set_value``."""
     found: list[bool] = []
 
     def without(old: Any) -> list[Any]:
@@ -101,8 +101,8 @@ def _at(data: Any, parts: list[str]) -> Any:
     return data
 
 
-def _write(places: Places, parts: list[str], change: Callable[[Any], Any]) -> Path:
-    """Give the key at ``parts`` the value that ``change`` makes of its old one."""
+def _write(places: UserFolders, parts: list[str], change: Callable[[Any], Any]) -> Path:
+    """Set the key at ``parts`` to the value that ``change`` returns for the old one; return the file's path."""
     path = places.settings
     with exclusive(path.parent):
         before = _read(path)
@@ -135,7 +135,7 @@ def _read(path: Path) -> str:
 
 
 def _checked(key: str, text: str) -> Any:
-    """``text`` as the value that ``key`` takes: as it stands if that fits, else read as YAML, else as a list of one."""
+    """Convert ``text`` to a value of ``key``: unchanged if valid, else parsed as YAML, else as a list of one."""
     parts = key.split(".")
     candidates: list[Any] = [text]
     with suppress(yaml.YAMLError):
@@ -166,7 +166,7 @@ def _fitting(key: str, value: Any) -> Any:
 
 
 def _nested(data: dict[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
-    """A copy of ``data`` with ``value`` at ``parts``."""
+    """Return a copy of ``data`` with ``value`` at ``parts``."""
     first, *rest = parts
     if not rest:
         return {**data, first: value}
@@ -180,7 +180,7 @@ def _holds(data: Any, parts: list[str]) -> bool:
 
 
 def _without(data: dict[str, Any], parts: list[str]) -> dict[str, Any]:
-    """A copy of ``data`` without what stands at ``parts``."""
+    """Return a copy of ``data`` without the value at ``parts``."""
     first, *rest = parts
     if rest:
         return {**data, first: _without(data[first], rest)}
@@ -188,8 +188,8 @@ def _without(data: dict[str, Any], parts: list[str]) -> dict[str, Any]:
 
 
 def _taken_out(text: str, parts: list[str], left: dict[str, Any]) -> str:
-    """``text`` without the entry at ``parts``, which is there: its lines, or its words in a group on one line. ``left``
-    is what the rest means."""
+    """Return ``text`` without the existing entry at ``parts``: its lines, or its part of a one-line group. ``left`` is
+    the remaining data."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     for part in parts[:-1]:
         node = next(value for name, value in _pairs(cast("yaml.MappingNode", node)) if name.value == part)
@@ -203,7 +203,7 @@ def _taken_out(text: str, parts: list[str], left: dict[str, Any]) -> str:
 
 
 def _with(text: str, parts: list[str], value: Any) -> str:
-    """``text`` with ``value`` at ``parts``: put in place of the old value, into its group, or at the end."""
+    """Return ``text`` with ``value`` at ``parts``: in place of the old value, in its group, or at the end."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if root is None:
         return _appended(text, _block(parts, value))
@@ -229,7 +229,7 @@ def _replaced(text: str, node: yaml.Node, value: str) -> str:
 
 
 def _relisted(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
-    """``text`` with one line of a list put in or taken out, so that the comments of the others stay."""
+    """Return ``text`` with one line of a list added or removed, which preserves the comments of other lines."""
     items = cast("list[yaml.Node]", node.value)
     old = [_said(item) for item in items]
     if value[:-1] == old:
@@ -246,7 +246,7 @@ def _relisted(text: str, node: yaml.SequenceNode, value: list[Any]) -> str:
 
 
 def _said(node: yaml.Node) -> Any:
-    """A text as it stands there, whatever YAML would take it for; anything else as data."""
+    """Return a scalar as written, whatever type YAML would give it; other nodes as data."""
     if isinstance(node, yaml.ScalarNode):
         return str(node.value)
     construct = cast("Callable[..., Any]", yaml.SafeLoader("").construct_object)
@@ -260,7 +260,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Where ``node`` ends. The marks of block collections and block scalars lie behind what follows them."""
+    """Return the end of ``node``. YAML's end marks of block collections and scalars include the space after them."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = cast("list[yaml.Node | tuple[yaml.Node, yaml.Node]]", node.value)[-1]
         return _end(text, last[1] if isinstance(last, tuple) else last)
@@ -268,7 +268,7 @@ def _end(text: str, node: yaml.Node) -> int:
 
 
 def _into(text: str, group: yaml.MappingNode, parts: list[str], value: Any) -> str:
-    """``text`` with a new entry in ``group``: the first one, or the file's last when the group is the whole file."""
+    """Return ``text`` with a new first entry in ``group``, or a new last one when the group is the whole file."""
     start = group.start_mark.index
     if group.flow_style:
         entry = _flow(parts, value).removeprefix("{").removesuffix("}")
@@ -291,13 +291,13 @@ def _newline(text: str) -> str:
 
 
 def _block(parts: list[str], value: Any) -> list[str]:
-    """The lines of ``value`` at ``parts`` in block style."""
+    """Return the lines of ``value`` at ``parts`` in block style."""
     groups = [f"{'  ' * depth}{_flow([], part)}:" for depth, part in enumerate(parts[:-1])]
     return [*groups, f"{'  ' * len(groups)}{_flow([], parts[-1])}: {_flow([], value)}"]
 
 
 def _flow(parts: list[str], value: Any) -> str:
-    """``value`` at ``parts`` on one line."""
+    """Return ``value`` at ``parts`` on one line."""
     for part in reversed(parts):
         value = {part: value}
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)

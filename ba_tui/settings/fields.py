@@ -1,13 +1,13 @@
-"""What the settings' fields are made of: their descriptions, their checks and the kinds of numbers and texts.
+"""The parts of a setting's field: its description, its checks, and types of numbers and texts.
 
-No pydantic at import: it loads when something is checked that is not plainly right.
+This module does not import pydantic, which is loaded only for data that needs a full check.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -43,9 +43,9 @@ MODEL = Setter("project", question="to run the model file {value}", names="model
 
 
 class FieldCheck:
-    """Runs ``check`` on the value before or after its type is looked at. Raises ValueError there.
+    """Runs ``check``, which may raise ValueError, on a value before or after its type is checked.
 
-    A class of its own, because pydantic must not load with this module: most starts need nothing checked by it.
+    It replaces pydantic's validators, because pydantic must not load with this module.
     """
 
     def __init__(self, check: Callable[[Any], object], *, first: bool = False) -> None:
@@ -61,7 +61,7 @@ class FieldCheck:
 
 
 def off_as_word(value: object) -> object:
-    """``value`` for a setting that has ``off`` among its words; YAML reads that as a switch."""
+    """Return ``value`` for a setting that accepts the word ``off``, which YAML parses as false."""
     return "off" if value is False else value
 
 
@@ -77,7 +77,7 @@ def _no_switch(value: object) -> object:
 
 
 def web_address(value: str) -> str:
-    """Return ``value``. Raises ValueError when it is no address of a web server."""
+    """Return ``value``. Raises ValueError when it is not the address of a web server."""
     parts = urlsplit(value)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("expected an address that begins with http:// or https://")
@@ -98,3 +98,10 @@ Seconds = Annotated[float, NUMBER, Gt(0), Le(600)]
 Share = Annotated[float, NUMBER, Gt(0), Lt(1)]
 Rounds = Annotated[Whole, Ge(0), Le(100)]
 Count = Annotated[Whole, Ge(0)]
+
+
+@frozen
+class SettingsGroup:
+    """A group of settings. Descriptions are in the fields, since reading them from docstrings would be slow."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}

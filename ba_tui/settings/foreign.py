@@ -1,6 +1,6 @@
-"""What ba makes of a settings file of another assistant: what it goes by, and what it has no counterpart for.
+"""Report on a settings file of another assistant: the settings that ba uses, and those without a counterpart.
 
-How such a file is read stands in ``claude``.
+The package ``claude`` reads such files.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import Any
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Notice
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.values import frozen
 from ba_tui.ingress import shown
-from ba_tui.resources import Places, read_regular, save_whole
+from ba_tui.resources import UserFolders, read_regular, save_whole
 from ba_tui.settings.document import printable
 
 SHOWN = 6
 TOLD = "told_settings.json"
-"""The file in the state folder that tells which summaries a person has read already."""
+"""The file in the state folder with the summaries that the user has seen."""
 
 
 @frozen
-class Unsupported:
-    """One setting that ba does not go by; ``key`` is dotted, for a rule with its text behind it."""
+class UnsupportedSetting:
+    """One setting that ba does not use; ``key`` is dotted, followed by the text for a rule."""
 
     key: str
     why: str
@@ -37,18 +38,18 @@ class Unsupported:
 
 @frozen
 class ForeignFile:
-    """``honoured``: the settings that count, and how many entries of each. ``project``: it came with the folder;
-    ``trusted`` tells whether that is trusted."""
+    """A settings file. ``honoured``: the number of entries of each setting that ba uses. ``project``: the file belongs
+    to the project, which may be ``trusted``."""
 
     path: Path
     honoured: Mapping[str, int] = field(default_factory=dict[str, int])
-    unsupported: tuple[Unsupported, ...] = ()
+    unsupported: tuple[UnsupportedSetting, ...] = ()
     project: bool = False
     trusted: bool = True
 
     @property
     def lines(self) -> list[str]:
-        """One line for each setting that has no effect, with file and line."""
+        """Return a line for each setting without effect, with file and line."""
         return [
             printable(f"{self.path}{f':{each.line}' if each.line else ''}: {each.key}: not supported: {each.why}")
             for each in self.unsupported
@@ -56,13 +57,13 @@ class ForeignFile:
 
     @property
     def counted(self) -> str:
-        """The settings that count, in one line."""
+        """Return the settings that ba uses, in one line."""
         said = (f"{key} ({number})" if number > 1 else key for key, number in self.honoured.items())
         return printable(", ".join(said)) or "nothing"
 
     @property
     def summary(self) -> str:
-        """The same in one line; empty when there is nothing to say."""
+        """Return the settings without effect in one line; empty when there are none."""
         if not self.unsupported:
             return ""
         names = list(dict.fromkeys(each.key for each in self.unsupported))
@@ -70,15 +71,14 @@ class ForeignFile:
         return f"{shown(self.path)}: not supported: {printable(', '.join(names[:SHOWN]))}{more}"
 
 
-def foreign_notices(files: Sequence[ForeignFile], where: Places) -> list[Notice]:
-    """What has no effect, a notice a file; each once until it changes. Writes a file, and raises nothing."""
+def foreign_notices(files: Sequence[ForeignFile], where: UserFolders) -> list[Notice]:
+    """Return a notice for each file with ineffective settings, once until they change. Writes a file; never raises."""
     said = {str(each.path): each for each in files if each.summary}
     if not said:
         return []
     store, told = where.state / TOLD, dict[str, Any]()
-    with suppress(OSError, ValueError, RecursionError):
-        read: Any = json.loads(read_regular(store, 1_000_000))
-        told = dict(read)
+    with suppress(OSError):
+        told = read_object(read_regular(store, 1_000_000)) or {}
     digests = {name: hashlib.sha256("\n".join(each.lines).encode()).hexdigest()[:16] for name, each in said.items()}
     new = [name for name, digest in digests.items() if told.get(name) != digest]
     if new:

@@ -1,7 +1,4 @@
-"""The settings of a folder as a form: every setting with its value and where that comes from, and setting one.
-
-Which settings there are stands in ``model``; how a file is changed, in ``editing``.
-"""
+"""The settings of a folder as a form: list every setting with its value and source, and change one."""
 
 from __future__ import annotations
 
@@ -15,27 +12,26 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import SettingLine
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 from ba_tui.settings.document import printable
 from ba_tui.settings.editing import set_value, unset_value
-from ba_tui.settings.layers import Loaded, as_data, leaves
-from ba_tui.settings.mcp.expansion import is_reference
-from ba_tui.settings.mcp.servers import plain_address
+from ba_tui.settings.layers import LoadedSettings, as_data, leaves
+from ba_tui.settings.mcp.servers import is_reference, plain_address
 from ba_tui.settings.model import Settings
 
 _SECRET = regex(r"(?s)mcp\.servers\.[\w-]+\.(?:env\..+|headers\..+|oauth\.client_secret)")
 _SERVER = regex(r"mcp\.servers\.[\w-]+\.url")
 _PASSWORD = regex(r"(://[^\s/@:]*:)[^\s/@]*@")
 HIDDEN = "…@"
-"""What stands in an address in place of a password."""
+"""Replaces the password in an address."""
 NONE = "—"
 ELSEWHERE = {"permissions": "/permissions", "providers": "/setup"}
-"""Where groups that are no form's business are changed."""
+"""Commands that change groups which the form does not."""
 FILE = "ba config edit"
 
 
 @frozen
-class _Described:
+class _Metadata:
     about: str
     choices: tuple[str, ...] = ()
     single: bool = False
@@ -43,11 +39,11 @@ class _Described:
 
 @frozen
 class SettingsOfFolder:
-    """core.ports.settings.SettingsForm. ``load`` reads all files anew; ``verify`` raises UsageError for a value that
-    fits and means nothing."""
+    """core.ports.settings.SettingsForm. ``load`` reads all files again; ``verify`` raises UsageError for a value of the
+    right type without meaning."""
 
-    places: Places
-    load: Callable[[], Loaded]
+    places: UserFolders
+    load: Callable[[], LoadedSettings]
     verify: Callable[[str, Any], None]
 
     def lines(self) -> Sequence[SettingLine]:
@@ -82,7 +78,7 @@ class SettingsOfFolder:
 
 
 def discreet(value: Any, key: str = "") -> Any:
-    """An address without the password in it; nothing of the setting ``key`` when its value may be a key."""
+    """Return ``value`` without passwords in addresses; hide it when the setting ``key`` may contain a key."""
     if _SECRET.fullmatch(key) and value and not is_reference(str(value)):
         return "(hidden)"
     if _SERVER.fullmatch(key) and value:
@@ -91,13 +87,13 @@ def discreet(value: Any, key: str = "") -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A value as people read it."""
+    """Format a value for the user."""
     return NONE if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
 
 
-def _line(key: str, value: Any, source: str, known: Mapping[str, _Described]) -> SettingLine:
+def _line(key: str, value: Any, source: str, known: Mapping[str, _Metadata]) -> SettingLine:
     group = key.partition(".")[0]
-    found = known.get(key) or known.get(group) or _Described("")
+    found = known.get(key) or known.get(group) or _Metadata("")
     single = found.single and group not in ELSEWHERE
     where = "" if single else ELSEWHERE.get(group, FILE)
     choices = found.choices if single else ()
@@ -105,7 +101,7 @@ def _line(key: str, value: Any, source: str, known: Mapping[str, _Described]) ->
     return SettingLine(key, shown, printable(source), found.about, choices, single, where)
 
 
-def _described(kind: type[Any], before: str = "") -> Iterator[tuple[str, _Described]]:
+def _described(kind: type[Any], before: str = "") -> Iterator[tuple[str, _Metadata]]:
     hints = get_type_hints(kind, include_extras=True)
     for each in fields(kind):
         key, hint = before + each.name, _bare(hints[each.name])
@@ -113,15 +109,15 @@ def _described(kind: type[Any], before: str = "") -> Iterator[tuple[str, _Descri
         if is_dataclass(hint):
             yield from _described(cast("type[Any]", hint), f"{key}.")
         elif get_origin(hint) is Literal:
-            yield key, _Described(about, tuple(map(str, get_args(hint))), single=True)
+            yield key, _Metadata(about, tuple(map(str, get_args(hint))), single=True)
         elif hint is bool:
-            yield key, _Described(about, ("true", "false"), single=True)
+            yield key, _Metadata(about, ("true", "false"), single=True)
         else:
-            yield key, _Described(about, single=get_origin(hint) is None)
+            yield key, _Metadata(about, single=get_origin(hint) is None)
 
 
 def _bare(hint: Any) -> Any:
-    """The type without its checks, and without None."""
+    """Return the type without its checks and without None."""
     while get_origin(hint) in {Annotated, Union, UnionType}:
         parts = get_args(hint)
         rest = [part for part in parts if part is not NoneType]

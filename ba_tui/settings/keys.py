@@ -1,6 +1,6 @@
 """API keys: from the environment, else the system's keyring, else ``keys.yaml``, which only its owner can read.
 
-A key is never shown, logged or put into config.yaml.
+A key is never displayed, logged or written to config.yaml.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.values import frozen
-from ba_tui.resources import Places, exclusive, save_whole
+from ba_tui.resources import UserFolders, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 from ba_tui.settings.environment import variables
 
 
 @frozen
 class Key:
-    """``source``: the variable, ``keyring``, or the file it came from."""
+    """An API key. ``source``: the variable, ``keyring``, or the file."""
 
     value: str = field(repr=False)
     source: str
 
 
-def read_key(provider: str, variable: str | None, places: Places, env: Mapping[str, str] | None = None) -> Key | None:
-    """The API key of a provider; None when there is none. ``variable`` names the environment variable to look in.
+def read_key(
+    provider: str, variable: str | None, places: UserFolders, env: Mapping[str, str] | None = None
+) -> Key | None:
+    """Return the API key of a provider, or None. ``variable`` is the name of its environment variable.
 
     Raises:
-        StorageError: ``keys.yaml`` is there and can't be understood.
+        StorageError: ``keys.yaml`` exists but can't be parsed.
     """
     if variable and (value := variables(places, env).get(variable, "").strip()):
         return Key(value, variable)
@@ -42,8 +44,8 @@ def read_key(provider: str, variable: str | None, places: Places, env: Mapping[s
     return Key(value.strip(), str(places.keys)) if isinstance(value, str) and value.strip() else None
 
 
-def kept_keys(places: Places) -> tuple[str, ...]:
-    """The keys and tokens in ba's own files of keys; none of a file that can't be read. Blocks."""
+def kept_keys(places: UserFolders) -> tuple[str, ...]:
+    """Return the keys and tokens in ba's own key files, skipping unreadable ones. Blocks."""
     found: list[str] = []
     for path in (places.keys, places.config / "mcp-tokens.yaml"):
         with suppress(StorageError):
@@ -62,10 +64,10 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def sound_key(text: str) -> str:
-    """``text`` as a key, without the space around it.
+    """Return ``text`` as a key, without surrounding space.
 
     Raises:
-        UsageError: it can't be a key. What it holds is not shown.
+        UsageError: it can't be a key; the message does not show it.
     """
     key = text.strip()
     wrong = (
@@ -80,12 +82,12 @@ def sound_key(text: str) -> str:
     return key
 
 
-def save_key(provider: str, key: str, places: Places) -> str:
-    """Keep ``key`` for later starts; says where it went.
+def save_key(provider: str, key: str, places: UserFolders) -> str:
+    """Save ``key`` and return where it was saved.
 
     Raises:
         UsageError: it can't be a key.
-        StorageError: it could not be kept.
+        StorageError: it could not be saved.
     """
     key = sound_key(key)
     if into_keyring(provider, key, places):
@@ -97,25 +99,25 @@ def save_key(provider: str, key: str, places: Places) -> str:
     return str(places.keys)
 
 
-def _service(places: Places) -> str:
-    """A home of its own has keys of its own."""
+def _service(places: UserFolders) -> str:
+    """Return the keyring's service name, which differs for each ba home."""
     return f"ba ({places.home})" if places.home else "ba"
 
 
-def from_keyring(entry: str, places: Places) -> str:
-    """What the keyring keeps as ``entry``; empty for nothing, or without a keyring."""
+def from_keyring(entry: str, places: UserFolders) -> str:
+    """Return the secret ``entry`` of the keyring; empty when it does not exist or there is no keyring."""
     return _asked(lambda ring: ring.get_password(_service(places), entry) or "").strip()
 
 
-def into_keyring(entry: str, secret: str, places: Places) -> bool:
-    """Keep ``secret`` as ``entry``; False where there is no keyring that keeps it."""
+def into_keyring(entry: str, secret: str, places: UserFolders) -> bool:
+    """Save ``secret`` as ``entry`` in the keyring; return False when that is not possible."""
     _asked(lambda ring: ring.set_password(_service(places), entry, secret) or "")
-    # Some back ends take a key and keep nothing, so only reading it back tells.
+    # Some back ends accept a key without saving it, so it is read back.
     return from_keyring(entry, places) == secret
 
 
-def out_of_keyring(entry: str, places: Places) -> bool:
-    """Take ``entry`` out of the keyring; False when it is not in there."""
+def out_of_keyring(entry: str, places: UserFolders) -> bool:
+    """Remove ``entry`` from the keyring; return False when it is not there."""
     if not from_keyring(entry, places):
         return False
     _asked(lambda ring: ring.delete_password(_service(places), entry) or "")
@@ -123,7 +125,7 @@ def out_of_keyring(entry: str, places: Places) -> bool:
 
 
 def _asked(question: Callable[[Any], str]) -> str:
-    """What the keyring says, when the package is installed and has a real store behind it; else empty."""
+    """Query the keyring; empty when the package is not installed or has no real back end."""
     try:
         ring = importlib.import_module("keyring")
         return question(ring) if ring.get_keyring().priority > 0 else ""
@@ -131,8 +133,8 @@ def _asked(question: Callable[[Any], str]) -> str:
         return ""
 
 
-def saved_openly(places: Places) -> StorageError | None:
-    """What is wrong with the rights of ``keys.yaml``, if others can read it."""
+def saved_openly(places: UserFolders) -> StorageError | None:
+    """Return an error when other users can read ``keys.yaml``, else None."""
     try:
         rights = places.keys.stat().st_mode & 0o077
     except OSError:

@@ -1,6 +1,6 @@
-"""The layers of settings and how they become one: flags, environment, project, person, Claude Code's files, bundled.
+"""Merge the layers of settings: flags, environment, project, user, Claude Code's files, bundled.
 
-Every value knows its source. What is wrong in a layer is left out and told; nothing is ever written here.
+Every value has a source. Invalid values are left out and reported; this module writes no file.
 """
 
 from __future__ import annotations
@@ -14,36 +14,30 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.ports.trust import AskedSetting
-from ba_tui.core.values import frozen
+from ba_tui.core.ports.permissions import AskedSetting, RuleLine
+from ba_tui.core.text.wording import nearest
+from ba_tui.core.values import frozen, late
+from ba_tui.flags import flag_of
 from ba_tui.ingress import within
-from ba_tui.resources import Places, bundled, read_regular, user_home
+from ba_tui.resources import UserFolders, bundled, read_regular, user_home
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.checks import Layer, SettingPath, check, dotted, names
+from ba_tui.settings.claude.files import claude_paths, read_claude_file
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document
 from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
 from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
-from ba_tui.settings.sections.hooks import HookGroup
+from ba_tui.settings.sections.tools import HookGroup
 from ba_tui.settings.setters import ProjectRules, drop_broad_folders, problem_notices
 
 if TYPE_CHECKING:
     from ba_tui.settings.claude.layer import ClaudeLayer
 
-FLAGS = {
-    "add_dirs": "--add-dir",
-    "small.model": "--small-model",
-    "reasoning.model": "--reasoning-model",
-    "mcp.config": "--mcp-config",
-    "mcp.strict": "--strict-mcp-config",
-}
-
 
 @frozen
 class HookLine:
-    """A group of hooks as it was set for ``event``, and where it stands."""
+    """A group of hooks for ``event``, with its file and line."""
 
     event: str
     group: HookGroup
@@ -51,9 +45,9 @@ class HookLine:
 
 
 @frozen
-class Loaded:
-    """``sources``: dotted key to where its value came from. ``warnings``: one line each, see Problem. ``own``: the
-    settings without the project's files: an address in them may get a key."""
+class LoadedSettings:
+    """The merged settings. ``sources``: where each value came from, by dotted key. ``own``: the settings without the
+    project's files; only addresses in these may receive a key."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -62,42 +56,42 @@ class Loaded:
     rules: tuple[RuleLine, ...] = ()
     """The permission rules of ``settings``, each with its own source."""
     hooks: tuple[HookLine, ...] = ()
-    """The hooks of ``settings``, likewise."""
+    """The hooks of ``settings``, each with its own source."""
     foreign: tuple[ForeignFile, ...] = ()
-    """The settings files of Claude Code, and what of them counts."""
+    """The settings files of Claude Code, with the settings that ba uses."""
     wanted_model: str = ""
-    """The model that those ask for, by a name of Claude Code's; it counts where nothing else names one."""
+    """The model in those files, by Claude Code's name; used when no other layer names one."""
     asked: tuple[AskedSetting, ...] = ()
-    """What the project's files ask for that only the user can allow."""
+    """Values in the project's files that need the user's permission."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """The warnings that are errors in ``ba config validate``."""
+        """Return the warnings that are errors in ``ba config validate``."""
         return tuple(problem for problem in self.warnings if problem.fatal)
 
     def notices(self, *, attended: bool) -> list[Notice]:
-        """The warnings, as they are said at the start; see problem_notices."""
+        """Return the warnings as notices for the start; see problem_notices."""
         return problem_notices(self.warnings, self.asked, attended=attended)
 
     def check(self) -> None:
-        """Raises UsageError for an error in a file that counts here: a run that nobody attends must not begin."""
+        """Raise UsageError for an error in a trusted file: an unattended run must not start with it."""
         if wrong := [problem for problem in self.errors if not problem.foreign]:
             raise UsageError(f"{wrong[0]}.", wrong[0].cure or "Correct it: ba config edit.")
 
 
 def load_settings(
     flags: Mapping[str, object],
-    places: Places,
+    places: UserFolders,
     project: Path,
     env: Mapping[str, str] | None = None,
     *,
     trusted: bool = False,
-) -> Loaded:
-    """All layers as one. ``flags`` are dotted keys (``model``, ``permissions.allow``); None means not given.
-    ``trusted``: whether the person trusts ``project`` as it is; its files may set little otherwise.
+) -> LoadedSettings:
+    """Load and merge all layers. ``flags`` are dotted keys (``model``, ``permissions.allow``); None means absent.
+    ``trusted``: whether the user trusts the current contents of ``project``; otherwise its files may set little.
 
     Raises:
-        UsageError: a flag has a wrong value. Everything else that is wrong is in ``warnings``, and left out.
+        UsageError: a flag has a wrong value. Other errors are left out and reported in ``warnings``.
     """
     rules: list[RuleLine] = []
     hooks: list[HookLine] = []
@@ -130,7 +124,7 @@ def load_settings(
         raise UsageError(
             f"Mode bypass is disabled by {who.report.path}.", "Remove disableBypassPermissionsMode there, or the flag."
         )
-    return Loaded(
+    return LoadedSettings(
         settings,
         known,
         own,
@@ -143,8 +137,8 @@ def load_settings(
     )
 
 
-def setting_files(places: Places, project: Path) -> dict[str, Path]:
-    """Every file of ba's that settings are read from, by the name of its layer, lowest first; they need not exist."""
+def setting_files(places: UserFolders, project: Path) -> dict[str, Path]:
+    """Return ba's settings files by the name of their layer, lowest first; they need not exist."""
     files = {"bundled": bundled("config") / "default.yaml", "yours": places.settings}
     folder = project / ".ba"
     if os.path.realpath(folder) != os.path.realpath(places.config):
@@ -153,7 +147,7 @@ def setting_files(places: Places, project: Path) -> dict[str, Path]:
 
 
 def as_data(value: Any) -> Any:
-    """Settings as what a YAML or JSON file would hold."""
+    """Convert settings to data for YAML or JSON."""
     if is_dataclass(value):
         return {each.name: as_data(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -164,7 +158,7 @@ def as_data(value: Any) -> Any:
 
 
 def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested mapping as dotted keys and values."""
+    """Flatten a nested mapping to dotted keys and values."""
     found: dict[str, Any] = {}
     for key, value in data.items():
         if isinstance(value, Mapping) and value:
@@ -175,14 +169,12 @@ def leaves(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _claude(project: Path, *, trusted: bool) -> list[ClaudeLayer]:
-    """Those of Claude Code's settings files, lowest first; all of ba's own files rank above them."""
+    """Return the layers of Claude Code's settings files, lowest first; all of ba's own files rank above them."""
     home = user_home()
     if not any((folder / ".claude").is_dir() for folder in (home, project) if folder):
         return []
-    from ba_tui.settings.claude.files import claude_paths, read_claude_file  # noqa: PLC0415 - not everybody has any
-    from ba_tui.settings.claude.layer import claude_layer  # noqa: PLC0415
-
     layers: list[ClaudeLayer] = []
+    claude_layer = late("ba_tui.settings.claude.layer:claude_layer")
     for path, of_project in claude_paths(project):
         root = project if of_project else None
         if file := read_claude_file(path, root):
@@ -190,8 +182,8 @@ def _claude(project: Path, *, trusted: bool) -> list[ClaudeLayer]:
     return layers
 
 
-def _files(places: Places, project: Path, *, trusted: bool) -> tuple[list[Layer], list[Layer]]:
-    """The bundled layer, and those of ba's own files."""
+def _files(places: UserFolders, project: Path, *, trusted: bool) -> tuple[list[Layer], list[Layer]]:
+    """Return the bundled layer, and the layers of ba's own files."""
     layers: list[Layer] = []
     for name, path in setting_files(places, project).items():
         of_project = name.startswith("project")
@@ -205,8 +197,8 @@ def _files(places: Places, project: Path, *, trusted: bool) -> tuple[list[Layer]
     return [each for each in layers if each.kind == "bundled"], [each for each in layers if each.kind != "bundled"]
 
 
-def _given(flags: Mapping[str, object], places: Places, env: Mapping[str, str]) -> list[Layer]:
-    """What the person says from outside: variables, then flags."""
+def _given(flags: Mapping[str, object], places: UserFolders, env: Mapping[str, str]) -> list[Layer]:
+    """Return the layers of environment variables, then of flags."""
     layers: list[Layer] = []
     try:
         layers.append(_variables(dotenv(places), str(places.dotenv)))
@@ -216,7 +208,7 @@ def _given(flags: Mapping[str, object], places: Places, env: Mapping[str, str]) 
             Problem(str(places.dotenv), str(error).removeprefix(f"{places.dotenv} ").rstrip("."))
         )
     layers.append(_variables(env, ""))
-    # Checked on their own, because a wrong flag stops everything while a wrong line in a file does not.
+    # Flags are checked separately: a wrong flag is an error, while a wrong line in a file is only reported.
     given = _flags(flags)
     check(given)
     if given.problems:
@@ -233,14 +225,14 @@ def _file(document: SettingsDocument, name: str) -> Layer:
 
 
 def keep_asking(layer: Layer) -> None:
-    """Mode bypass is for one start, by a flag: a file or a variable would make it the rule."""
+    """Remove the mode bypass unless a flag sets it: files and variables would make it permanent."""
     if layer.kind != "flag" and layer.data.get("permission_mode") == "bypass":
         layer.complain(("permission_mode",), "bypass works only as a flag: --permission-mode bypass")
         layer.drop(("permission_mode",))
 
 
 def _prompt_by_flag(layer: Layer) -> None:
-    """A system prompt in words is for one start, by a flag: else it would win over a file that a flag names."""
+    """Remove a system prompt as text unless a flag sets it: it would override the file that a flag names."""
     if layer.kind != "flag" and layer.data.get("system_prompt") is not None:
         layer.complain(("system_prompt",), "works only as a flag: --system-prompt TEXT; use system_prompt_file")
         layer.drop(("system_prompt",))
@@ -258,11 +250,9 @@ def _variables(env: Mapping[str, str], file: str) -> Layer:
         group = name.removeprefix("BA_").split("__")[0].lower()
         if not name.startswith("BA_") or name in OTHERS or group in names(()):
             continue
-        import difflib  # noqa: PLC0415 - for a slip alone
-
-        # Other programs have variables that begin like ours, so only a near miss is worth a word.
-        if close := difflib.get_close_matches(group, names(()), 1, 0.75):
-            text = f"unknown variable; did you mean BA_{close[0].upper()}?"
+        # Other programs have variables with this prefix, so only a near miss is reported.
+        if close := nearest(group, names(()), 0.75):
+            text = f"unknown variable; did you mean BA_{close.upper()}?"
             layer.problems.append(Problem(name, text, fatal=False))
     return layer
 
@@ -287,17 +277,14 @@ def _flags(flags: Mapping[str, object]) -> Layer:
         holder[last] = list(cast("list[Any]", value)) if isinstance(value, list | tuple) else value
 
     def place(path: KeyPath) -> SettingPath:
-        names = [str(part) for part in path if isinstance(part, str)]
-        named = (
-            FLAGS.get(".".join(names)) or FLAGS.get(names[-1]) or f"--{names[-1].replace('_', '-')}" if names else ""
-        )
+        named = flag_of(dotted(path))
         return (f"flag {named}" if named else "flags", 0)
 
     return Layer(data, place, Path.cwd() if _has_cwd() else Path("/"), kind="flag")
 
 
 def _anchor(layer: Layer) -> None:
-    """Relative paths start from the folder of the file that names them; flags and variables from where we are."""
+    """Make relative paths absolute: from the file's folder, or for flags and variables from the working folder."""
 
     def absolute(text: Any) -> str:
         try:
@@ -318,7 +305,7 @@ def _anchor(layer: Layer) -> None:
 
 
 def _keep_narrow(layer: Layer, project: Path) -> None:
-    """Leave out folders that are too wide to work in. Raises UsageError for one that a flag names."""
+    """Remove folders that are too broad to work in. Raises UsageError for one that a flag names."""
     before = len(layer.problems)
     drop_broad_folders(layer, project)
     if layer.kind == "flag" and (found := layer.problems[before:]):
@@ -326,7 +313,7 @@ def _keep_narrow(layer: Layer, project: Path) -> None:
 
 
 def _merged(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The data of all ``layers`` as one, and the source of each value."""
+    """Return the merged data of all ``layers``, and the source of each value."""
     data: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for layer in layers:
@@ -337,7 +324,7 @@ def _merged(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _merge(into: dict[str, Any], data: Mapping[str, Any], layer: Layer, path: KeyPath, sources: dict[str, str]) -> None:
-    """Scalars override, lists grow, groups merge."""
+    """Merge ``data`` into ``into``: scalars replace, lists are appended, groups are merged."""
     for key, value in data.items():
         here = (*path, key)
         name = dotted(here)
@@ -355,7 +342,7 @@ def _merge(into: dict[str, Any], data: Mapping[str, Any], layer: Layer, path: Ke
 
 
 def _unique(items: Sequence[Any]) -> list[Any]:
-    """Each item once, in order, also those that can't be hashed."""
+    """Return the distinct items in order; they need not be hashable."""
     try:
         return list(dict.fromkeys(items))
     except TypeError:
@@ -372,7 +359,7 @@ def _rules(layer: Layer) -> list[RuleLine]:
 
 
 def _line(entry: Any, verdict: str, layer: Layer, index: int) -> RuleLine:
-    """One entry of a list of rules: a text, or a group of a rule and its terms."""
+    """Read one entry of a list of rules: a text, or a group with a rule and its conditions."""
     source = layer.source(("permissions", verdict, index))
     if not isinstance(entry, Mapping):
         return RuleLine(str(entry), verdict, source, layer=layer.kind)

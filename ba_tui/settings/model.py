@@ -1,7 +1,4 @@
-"""What can be set, with its meaning, type and default: the one list of the sections that rooms bring.
-
-Where a value comes from is the business of ``layers``.
-"""
+"""All settings, with description, type and default. ``layers`` reads their values."""
 
 from __future__ import annotations
 
@@ -13,25 +10,31 @@ from annotated_types import Ge, Gt, Le
 
 from ba_tui.core.events import Mode
 from ba_tui.core.values import frozen
-from ba_tui.settings.fields import MODEL, NUMBER, Amount, FieldCheck, Setter, Whole, about, finite
-from ba_tui.settings.sections.agents import AgentSettings
-from ba_tui.settings.sections.analysis import AnalysisSettings
-from ba_tui.settings.sections.context import CompressionSettings
-from ba_tui.settings.sections.group import SettingsGroup
-from ba_tui.settings.sections.hooks import HookGroup, hook_event
-from ba_tui.settings.sections.local import LocalSettings
-from ba_tui.settings.sections.mcp import McpSettings
-from ba_tui.settings.sections.memory import MemorySettings, memory_switch
-from ba_tui.settings.sections.permissions import ChildEnvironment, CommandSettings, RuleSettings, SandboxMode
-from ba_tui.settings.sections.plans import PlanSettings
-from ba_tui.settings.sections.providers import Effort, ModelProfile, ModelSlot, Temperature
-from ba_tui.settings.sections.sessions import CheckpointSettings
-from ba_tui.settings.sections.sources import SourceSettings, source_name
-from ba_tui.settings.sections.team import TeamSettings
-from ba_tui.settings.sections.web import WebSearch, WebSettings
+from ba_tui.flags import Format
+from ba_tui.settings.fields import MODEL, NUMBER, Amount, FieldCheck, Setter, SettingsGroup, Whole, about, finite
+from ba_tui.settings.sections.agents import AgentSettings, CheckpointSettings, PlanSettings, TeamSettings
+from ba_tui.settings.sections.data import AnalysisSettings, MemorySettings, SourceSettings, memory_switch, source_name
+from ba_tui.settings.sections.models import (
+    CompressionSettings,
+    Effort,
+    LocalSettings,
+    ModelProfile,
+    ModelSlot,
+    Temperature,
+)
+from ba_tui.settings.sections.tools import (
+    ChildEnvironment,
+    CommandSettings,
+    HookGroup,
+    McpSettings,
+    RuleSettings,
+    SandboxMode,
+    WebSearch,
+    WebSettings,
+    hook_event,
+)
 
 Notify = Literal["bell", "osc9", "osc777", "off"]
-OutputFormat = Literal["text", "json", "stream-json", "claude-stream-json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -181,7 +184,7 @@ class Settings(SettingsGroup):
             "project",
         ),
     )
-    output_format: OutputFormat = field(
+    output_format: Format = field(
         default="text",
         metadata=about(
             "What `ba -p` prints: text, json (one object), stream-json (one event a line) or claude-stream-json "
@@ -208,6 +211,9 @@ class Settings(SettingsGroup):
     hooks: dict[Annotated[str, FieldCheck(hook_event)], tuple[HookGroup, ...]] = field(
         default_factory=dict[str, tuple[HookGroup, ...]],
         metadata=about("Hooks: shell commands by event, such as pre_tool or PreToolUse.", "project"),
+    )
+    features: tuple[str, ...] = field(
+        default=(), metadata=about("Features of installed packages to load, by name (guide: features).")
     )
     tool_dirs: tuple[Path, ...] = field(default=(), metadata=about("More folders with your own tools."))
     log_level: LogLevel = field(default="info", metadata=about("Log level: debug, info, warning or error.", "project"))

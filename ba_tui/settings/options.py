@@ -1,6 +1,6 @@
-"""Reads files that choose among things by name, as tools.yaml and skills.yaml do: ``core`` and ``optional``.
+"""Read files that select items by name under ``core`` and ``optional``, such as tools.yaml and skills.yaml.
 
-Which things there are, and what their options mean, is known to who reads.
+The caller knows the items and the meaning of their options.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ba_tui.resources import read_regular
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document, shown
 
 OptionCheck: TypeAlias = Callable[[str, Any], str]
-"""What is wrong with the value of an option, given the option's name; empty when nothing is."""
+"""Returns the problem with the value of the named option; empty when it is valid."""
 
 
 class OptionsFile:
-    """One file, checked part by part as it is read. What is wrong is left out and added to ``problems``.
+    """One file, checked as it is read. Invalid parts are left out and added to ``problems``.
 
-    ``named``: every name and where it first stands.
+    ``named``: every name and its first place in the file.
     """
 
     def __init__(self, document: SettingsDocument, keys: Sequence[str]) -> None:
@@ -34,7 +34,7 @@ class OptionsFile:
                 self._wrong((key,), unknown(key, keys))
 
     def core(self) -> list[str]:
-        """The list of names under ``core``, each once."""
+        """Return the distinct names under ``core``."""
         value: Any = self._document.data.get("core")
         if value is not None and not isinstance(value, list):
             self._wrong(("core",), f"expected a list of names, got {shown(value)}")
@@ -48,7 +48,7 @@ class OptionsFile:
         return list(dict.fromkeys(found))
 
     def optional(self, check: OptionCheck) -> dict[str, dict[str, Any]]:
-        """The options under ``optional`` by the names they are for, as far as ``check`` finds nothing wrong."""
+        """Return the valid options under ``optional``, by name."""
         found: dict[str, dict[str, Any]] = {}
         for name, value in self._mapping(
             ("optional",), self._document.data.get("optional"), "options for each name"
@@ -58,7 +58,7 @@ class OptionsFile:
         return found
 
     def group(self, key: str, check: OptionCheck) -> dict[str, Any]:
-        """The options under ``key`` itself."""
+        """Return the options under ``key``."""
         return self._checked((key,), self._document.data.get(key), check)
 
     def _checked(self, path: KeyPath, value: Any, check: OptionCheck) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class OptionsFile:
 def options_files(
     paths: Iterable[Path], keys: Sequence[str], read: Read = read_regular
 ) -> Iterable[tuple[Path, OptionsFile]]:
-    """Those of ``paths`` that there are, in their order. ``keys``: what may stand at the top."""
+    """Read those of ``paths`` that exist, in order. ``keys``: the allowed top-level keys."""
     for path in paths:
         document = read_document(path, read)
         if document is not None:
@@ -99,12 +99,12 @@ def options_files(
 
 
 def switch(value: Any) -> str:
-    """A Check of one value: true or false."""
+    """Check that a value is true or false."""
     return "" if isinstance(value, bool) else f"expected true or false, got {shown(value)}"
 
 
 def non_empty_text(value: Any) -> str:
-    """A Check of one value: a text that is not empty."""
+    """Check that a value is a text that is not empty."""
     return "" if isinstance(value, str) and value.strip() else f"expected a text, got {shown(value)}"
 
 

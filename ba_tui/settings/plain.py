@@ -1,6 +1,6 @@
-"""Settings out of data that is plainly right, without pydantic, whose import costs 10 MB and a tenth of a first paint.
+"""Build settings from simple valid data without pydantic, whose import takes 10 MB and a tenth of the first paint.
 
-Never a second opinion on what is right: whatever is not plain at sight is left to ``checks``.
+pydantic alone decides what is valid: any data that is not simple is left to ``checks``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PLAIN = (str, bool, int, NoneType)
 
 
 class NotPlain(Exception):
-    """The data may be right or wrong: only the full check can tell."""
+    """The data needs pydantic's full check."""
 
 
 def build(kind: type[T], data: Mapping[str, Any]) -> T:
-    """``data`` as the dataclass ``kind``. Raises NotPlain."""
+    """Build the dataclass ``kind`` from ``data``. Raises NotPlain."""
     hints = hints_of(kind)
     names = {each.name for each in fields(cast("Any", kind))}
     if not data.keys() <= names:
@@ -42,14 +42,14 @@ def build(kind: type[T], data: Mapping[str, Any]) -> T:
 
 @cache
 def adapter(kind: type[T]) -> TypeAdapter[T]:
-    """pydantic's view of a group of settings."""
+    """Return pydantic's adapter of a group of settings."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - most starts need no more than ``build``
 
     return TypeAdapter(kind)
 
 
 def made(kind: type[T], data: Mapping[str, Any]) -> T:
-    """``data``, as ``kind``. Raises pydantic.ValidationError."""
+    """Build ``kind`` from ``data``, with pydantic if necessary. Raises pydantic.ValidationError."""
     try:
         return build(kind, data)
     except NotPlain:
@@ -58,7 +58,7 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
 
 @cache
 def hints_of(kind: type[Any]) -> Mapping[str, Any]:
-    """The types of the fields of ``kind``, with their checks."""
+    """Return the types of the fields of ``kind``, with their checks."""
     return get_type_hints(kind, include_extras=True)
 
 

@@ -1,6 +1,6 @@
-"""Plugins in Claude Code's layout: folders with commands and skills, which the person installed or a project brings.
+"""Find plugins in Claude Code's layout: folders with commands and skills, installed by the user or in a project.
 
-Where they lie and how they are called; nothing of them is loaded here.
+Nothing of them is loaded here.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from ba_tui.core.text.jsonc import read_jsonc
+from ba_tui.core.text.json_text import read_jsonc
 from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
 
 MANIFEST = Path(".claude-plugin", "plugin.json")
 PROJECT = (".claude/plugins", ".ba/plugins")
 PARTS = ("commands", "skills", "agents", "hooks", ".claude-plugin")
-"""What makes a folder a plugin."""
+"""A folder with one of these is a plugin."""
 LARGEST = 2_000_000
 MOST = 300
-"""Plugins of one place that are looked at."""
+"""Largest number of plugins of one folder."""
 
 
 @frozen
 class Plugin:
-    """``name`` is what its commands begin with, ``shown`` its folder as people call it, ``commands`` the files and
-    folders that hold those. ``open``: whether it may be looked into now."""
+    """A plugin. ``name`` is the prefix of its commands, ``shown`` its folder for the user, ``commands`` the files and
+    folders of its commands. ``open``: whether it may be read now."""
 
     name: str
     folder: Path
@@ -38,13 +38,13 @@ class Plugin:
 
 
 def plugins_of(home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]) -> list[Plugin]:
-    """The person's own, those they installed with Claude Code, then the project's; no folder twice. Reads the disk, but
-    nothing in a project that is not trusted."""
+    """Return the user's own plugins, those installed with Claude Code, then the project's, each folder once. Reads the
+    disk, but nothing in an untrusted project."""
     found: dict[str, Plugin] = {}
     own = [config / "plugins", *([home / ".claude" / "plugins"] if home else [])]
     places = [folder for place in own for folder in _folders(place)]
     for folder in (*places, *(_installed(home, root) if home else ())):
-        found.setdefault(os.path.realpath(folder), _plugin(folder, "user", _tilde(folder, home)))
+        found.setdefault(os.path.realpath(folder), _plugin(folder, "user", home_path(folder, home)))
     for place in PROJECT:
         for folder in _folders(root / place):
             shown = folder.relative_to(root).as_posix()
@@ -66,7 +66,7 @@ def _plugin(
 
 
 def _folders(place: Path) -> Iterator[Path]:
-    """The plugins that lie in ``place`` itself."""
+    """Yield the plugin folders directly in ``place``."""
     try:
         names = sorted(entry.name for entry in os.scandir(place) if not entry.name.startswith("."))
     except OSError:
@@ -78,20 +78,20 @@ def _folders(place: Path) -> Iterator[Path]:
 
 
 def _installed(home: Path, root: Path) -> Iterator[Path]:
-    """What Claude Code has installed for the person, or for this project, and not switched off."""
+    """Yield enabled plugins that Claude Code has installed for the user or for this project."""
     claude = home / ".claude"
     switches = _mapping(_json(claude / "settings.json").get("enabledPlugins"))
     listed = _mapping(_json(claude / "plugins" / "installed_plugins.json").get("plugins"))
     for key, given in [*listed.items()][:MOST]:
         if switches.get(key) is False:
             continue
-        # An older layout has one entry in place of a list.
+        # An older layout has one entry instead of a list.
         entries: list[Any] = cast("list[Any]", given) if isinstance(given, list) else [given]
         for entry in map(_mapping, entries):
             path, scope = entry.get("installPath"), entry.get("scope", "user")
             here = scope == "user" or entry.get("projectPath") == str(root)
             if isinstance(path, str) and here and Path(path).is_absolute() and _is_plugin(Path(path)):
-                # Commands may read all of it, so it can't be a folder around the home.
+                # Commands may read the whole folder, so it must not contain the home folder.
                 yield from () if home.is_relative_to(os.path.realpath(path)) else (Path(path),)
                 break
 
@@ -111,5 +111,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _tilde(path: Path, home: Path | None) -> str:
+def home_path(path: Path, home: Path | None) -> str:
+    """Return ``path`` for users: below ``home`` it begins with ~/."""
     return f"~/{path.relative_to(home).as_posix()}" if home and path.is_relative_to(home) else str(path)

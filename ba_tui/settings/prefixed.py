@@ -1,7 +1,4 @@
-"""Variables with a prefix (``BA_*``) as settings, read by pydantic-settings. Imported only when there are any.
-
-Which variables count at all is decided in ``environment``.
-"""
+"""Parse variables with a prefix (``BA_*``) with pydantic-settings. Imported only when there are any."""
 
 from __future__ import annotations
 
@@ -19,11 +16,11 @@ from ba_tui.settings.model import Settings
 
 
 class _Source(EnvSettingsSource):
-    """Out of a given mapping. A list is written as YAML, or as plain text: one item a line."""
+    """A source that reads a given mapping. A list is YAML, or plain text with one item a line."""
 
     def __init__(self, env: Mapping[str, str], prefix: str) -> None:
         self._given = env
-        # The source only looks at the fields, so a plain model serves.
+        # The source reads only the fields, so a plain model is enough.
         super().__init__(
             cast("type[BaseSettings]", _model(Settings)),
             env_prefix=prefix,
@@ -41,12 +38,12 @@ class _Source(EnvSettingsSource):
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError:
-            # Given on as it stands: the model's own check says what was expected, and where.
+            # Passed on unchanged: the check of settings reports what was expected, and where.
             return text
 
 
 def _model(kind: type[Any]) -> type[BaseModel]:
-    """A group of settings, with the groups in it, as a model; nothing is checked with it."""
+    """Return a pydantic model of a group of settings with its subgroups; it is not used for checks."""
     hints = get_type_hints(kind)
     shapes: dict[str, Any] = {each.name: (_shape(hints[each.name]), None) for each in fields(kind)}
     return create_model(kind.__name__, **shapes)
@@ -62,5 +59,5 @@ def _shape(hint: Any) -> Any:
 
 
 def read_prefixed(env: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """The settings in variables whose names begin with ``prefix``, nested as the settings are."""
+    """Return the settings in variables whose names begin with ``prefix``, as nested data."""
     return _Source(env, prefix)()

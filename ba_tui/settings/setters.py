@@ -1,6 +1,6 @@
-"""Who may set each setting, as its field says, and what is left out of a project's files because of it.
+"""Decide who may set each setting, and remove from a project's files the values that a project may not set.
 
-Whether the project is trusted is decided elsewhere; the values that the user allowed are kept by ``allowed``.
+The caller decides whether the project is trusted; ``allowed`` saves the values that the user has allowed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin
 
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.trust import ASKS_AGAIN, AskedSetting
+from ba_tui.core.ports.permissions import ASKS_AGAIN, AskedSetting
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import user_home
@@ -23,7 +23,7 @@ from ba_tui.settings.document import KeyPath, Problem, printable
 from ba_tui.settings.fields import USER, Setter
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import hints_of
-from ba_tui.settings.sections.providers import ModelProfile
+from ba_tui.settings.sections.models import ModelProfile
 
 UNTRUSTED = "ignored: this folder is not trusted. Review it, then run ba trust"
 HIGHER = "ignored: a folder may only lower this limit; raise it in your own settings (ba config edit)"
@@ -37,17 +37,17 @@ NOT_ALLOWED = "refused: you have not allowed the provider {name} of this project
 BROAD = "refused: {path} covers {what}"
 NARROWER = "Name the folders in it that you need."
 RESERVED = frozenset({"local", "demo", "scripted"})
-"""Names before a model that are no entry of ``providers``."""
+"""Model prefixes that are not entries of ``providers``."""
 OPENS_FILE = regex(r"(?s)\s*(local|scripted)[:/](.*)")
 """The name of a model that is a path: its scheme and the rest."""
 SHOWN = 4
-"""Settings that one notice names."""
+"""Number of settings that one notice names."""
 _FILE_KINDS = frozenset({"local", "scripted"})
 
 
 @frozen
 class _Known:
-    """A field: its group, with ``named`` where the entries of the group have names, and who may set it."""
+    """A field: its group (``named`` when the group's entries have names) and who may set it."""
 
     group: type[Any] | None
     named: bool
@@ -75,7 +75,7 @@ def _group(hint: Any) -> tuple[type[Any] | None, bool]:
 
 
 def setters(kind: type[Any] = Settings, before: str = "") -> Iterator[tuple[str, Setter]]:
-    """Every setting with who may set it, groups left out; ``NAME`` stands for the names of entries."""
+    """Return who may set each setting, without groups; ``NAME`` replaces the names of entries."""
     for name, known in _known(kind).items():
         if known.group:
             yield from setters(known.group, f"{before}{name}.{'NAME.' if known.named else ''}")
@@ -84,14 +84,14 @@ def setters(kind: type[Any] = Settings, before: str = "") -> Iterator[tuple[str,
 
 
 def open_to_anyone(key: str) -> bool:
-    """Whether a folder that is not trusted may set all of ``key``, a name at the top."""
+    """Return whether an untrusted folder may set all of ``key``, a top-level name."""
     known = _known(Settings).get(key)
     return known is not None and known.group is None and known.setter.who == "anyone"
 
 
 @frozen
 class _Refusal:
-    """Why a value is left out. ``fatal``: `ba -p` must not go on without it."""
+    """Why a value is left out. ``fatal``: `ba -p` must not continue without it."""
 
     text: str
     cure: str = ""
@@ -100,8 +100,8 @@ class _Refusal:
 
 @dataclass(slots=True)
 class ProjectRules:
-    """What decides about the files of one project: whether it is trusted, the (setting, value) pairs that the user
-    ``allowed``, and the layers of the ``user``, the lowest first. ``asked`` collects what needs the user's question."""
+    """The rules for one project's files: whether it is trusted, the (setting, value) pairs that the user ``allowed``,
+    and the layers of the ``user``, lowest first. ``asked`` collects the values that need the user's permission."""
 
     root: Path
     trusted: bool
@@ -119,7 +119,7 @@ class ProjectRules:
             self._check_providers(layer)
         for path, value, known in list(_values(layer.data, Settings, ())):
             if layer.kind == "claude" and path[0] == "environment":
-                # The reader of Claude Code's files has left out variables that a project may not set.
+                # ``claude.layer`` has removed variables that a project may not set.
                 continue
             if self.trusted or known.setter.who == "anyone":
                 self._value(layer, path, value, known)
@@ -185,7 +185,7 @@ class ProjectRules:
         return bool(OPENS_FILE.fullmatch(model)) or any(kind in _FILE_KINDS for kind in kinds)
 
     def _resolved(self, layer: Layer, value: Any, setter: Setter) -> Any:
-        """``value`` with the links of a path followed, so that ba uses what the user allowed."""
+        """Return ``value`` with symlinks of a path resolved, so that ba uses exactly what the user allowed."""
         if setter.names == "path" and isinstance(value, str):
             return real_path(value, layer.folder)
         if setter.names == "model" and isinstance(value, str) and (found := OPENS_FILE.fullmatch(value)):
@@ -196,7 +196,7 @@ class ProjectRules:
         return value
 
     def _same_as_user(self, name: str, entry: object) -> bool:
-        """Whether ``entry`` only repeats what the user's own settings say of the provider."""
+        """Return whether ``entry`` only repeats the user's own settings of the provider."""
         if not isinstance(entry, Mapping):
             return False
         for key, value in cast("Mapping[str, Any]", entry).items():
@@ -206,7 +206,7 @@ class ProjectRules:
         return True
 
     def _check_providers(self, layer: Layer) -> None:
-        """Leave out providers under a name that is not the project's, and those whose address is not allowed."""
+        """Remove providers whose names belong to the user, and those whose address is not allowed."""
         entries = layer.data.get("providers")
         if not isinstance(entries, dict):
             return
@@ -242,13 +242,13 @@ def _leave_out(layer: Layer, path: KeyPath, refusal: _Refusal) -> None:
 
 
 def allowing(asked: AskedSetting) -> str:
-    """What the user does to allow a value."""
+    """Return how the user can allow a value."""
     return f"Allow it with /trust, or run: ba trust --allow-setting {shlex.quote(f'{asked.setting}={asked.value}')}"
 
 
 def problem_notices(problems: Sequence[Problem], asked: Sequence[AskedSetting], *, attended: bool) -> list[Notice]:
-    """What is said of ``problems`` at the start. Settings that only wait for the user's trust or yes are one notice for
-    each file. Where the user is ``attended``, the notice about the folder says the first."""
+    """Return notices about ``problems`` for the start. Settings that wait for trust or permission share one notice for
+    each file; in an ``attended`` run the notice about the folder covers those that wait for trust."""
     permits = {allowing(each) for each in asked}
     notices: list[Notice] = []
     closed: dict[str, list[str]] = {}
@@ -269,14 +269,14 @@ def problem_notices(problems: Sequence[Problem], asked: Sequence[AskedSetting], 
 
 
 def _some(keys: Sequence[str]) -> str:
-    """The first of ``keys`` and how many more there are."""
+    """Return the first of ``keys`` and the number of the others."""
     different = list(dict.fromkeys(keys))
     more = len(different) - SHOWN
     return f"{', '.join(different[:SHOWN])} and {more} more" if more > 1 else ", ".join(different)
 
 
 def real_path(text: str, folder: Path) -> str:
-    """``text`` as an absolute path without links; relative paths start from ``folder``."""
+    """Return ``text`` as an absolute path without symlinks; relative paths start from ``folder``."""
     try:
         return os.path.realpath(folder / Path(text).expanduser())
     except (RuntimeError, ValueError):
@@ -284,8 +284,8 @@ def real_path(text: str, folder: Path) -> str:
 
 
 def drop_broad_folders(layer: Layer, root: Path) -> None:
-    """Refuse folders in ``add_dirs`` that contain the project at ``root`` or the home folder, whoever names them:
-    ba would work in all of it, and no sandbox could be built around it."""
+    """Remove folders from ``add_dirs`` that contain the project at ``root`` or the home folder, in any layer: ba would
+    work in all of it, and no sandbox could be built around it."""
     given: object = layer.data.get("add_dirs")
     entries = cast("list[Any]", given) if isinstance(given, list) else []
     for index in reversed(range(len(entries))):
@@ -294,7 +294,7 @@ def drop_broad_folders(layer: Layer, root: Path) -> None:
 
 
 def _too_broad(folder: Path, root: Path) -> _Refusal | None:
-    """Why nobody may add ``folder``, an absolute path without links, to the project at ``root``."""
+    """Return why ``folder``, an absolute path without symlinks, can't be added to the project at ``root``."""
     here, home = Path(os.path.realpath(root)), user_home()
     what = ""
     if here.is_relative_to(folder) and folder != here:
@@ -305,7 +305,7 @@ def _too_broad(folder: Path, root: Path) -> _Refusal | None:
 
 
 def _values(data: Mapping[str, Any], kind: type[Any], above: KeyPath) -> Iterator[tuple[KeyPath, Any, _Known]]:
-    """Each setting in ``data`` with its path. Unknown names are left to the check of the layer."""
+    """Yield each setting in ``data`` with its path. The check of the layer reports unknown names."""
     for name, value in data.items():
         path, known = (*above, name), _known(kind).get(name)
         if known is None:
@@ -334,7 +334,7 @@ def _holder(data: Any, path: KeyPath) -> Any:
 
 
 def _at(data: Mapping[str, Any], path: KeyPath) -> tuple[bool, object]:
-    """Whether ``data`` has a value at ``path``, and the value."""
+    """Return whether ``data`` has a value at ``path``, and the value."""
     found: Any = data
     for key in path:
         if not isinstance(found, Mapping | list) or (isinstance(found, Mapping) and key not in found):

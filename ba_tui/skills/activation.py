@@ -1,18 +1,19 @@
-"""The values of starting a skill: the request, the result with its notes, the modifier that holds while it is active.
-
-How they come about stands in ``active``.
-"""
+"""The values of activating a skill (request, result, notes, modifier), and the stack of active skills, which the
+transcript stores."""
 
 from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from ba_tui.core.errors import UsageError
+from ba_tui.core.results import ActiveSkill
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.core.work import ActiveSkill
 from ba_tui.skills.content import ContentLevel
 
 ActivatedBy: TypeAlias = Literal["model", "person", "file", "core"]
@@ -25,7 +26,8 @@ def _short_id() -> str:
 
 @frozen
 class ActivationRequest:
-    """``chain`` is the stack that the skill is to join, ``conversation`` and ``id`` name session and activation."""
+    """A request to activate a skill. ``chain``: the stack of active skills; ``conversation`` and ``id`` identify
+    session and activation."""
 
     skill: str
     by: ActivatedBy = "model"
@@ -42,9 +44,9 @@ class ActivationRequest:
 
 @frozen
 class Modifier:
-    """What holds while a skill is active. ``tools`` are rules: what the person need not be asked about once they
-    confirmed the skill, and with ``exclusive`` all that may be used. ``only_person``: no model may start it.
-    ``unknown``: rules it wants that can allow nothing here."""
+    """The effects of an active skill. ``tools``: rules that need no question once the user confirmed the skill, and
+    with ``exclusive`` the only allowed ones. ``only_person``: models may not start it. ``unknown``: rules that allow
+    nothing here."""
 
     tools: tuple[str, ...] = ()
     exclusive: bool = False
@@ -55,8 +57,8 @@ class Modifier:
 
 @frozen
 class ActivationNote:
-    """``metadata`` says that and why a skill is active, ``instruction`` what to do, ``permissions`` what it may,
-    ``warning`` what is odd of it. ``hidden`` ones are for the model only, the others for the person."""
+    """A note on an activation: ``metadata`` (why the skill is active), ``instruction``, ``permissions`` or
+    ``warning``. ``hidden`` notes are for the model only, others for the user."""
 
     kind: Literal["metadata", "instruction", "permissions", "warning"]
     text: str
@@ -64,8 +66,9 @@ class ActivationNote:
 
 
 @frozen
-class Activated:
-    """``active`` is None when the request does not change what is active: level 1, or more of an active skill."""
+class SkillActivation:
+    """The result of an activation. ``active`` is None if the stack does not change: level 1, or more of an active
+    skill."""
 
     request: ActivationRequest
     notes: tuple[ActivationNote, ...]
@@ -74,23 +77,118 @@ class Activated:
 
     @property
     def instructions(self) -> str:
-        """What the model is given."""
+        """Return the text for the model."""
         return "\n\n".join(note.text for note in self.notes if note.hidden)
 
 
 MARK = regex(r'<skill id="([^"]*)" activation="')
-"""What instructions of a skill begin with; the group is its id."""
+"""The beginning of a skill's instructions; the group is the skill's id."""
 
 
 def framed(skill: ActiveSkill, text: str) -> str:
-    """Instructions with marks around them, so that it can be told later whether all of them are still there."""
+    """Return instructions between marks, by which ``whole_in`` finds them."""
     return f'<skill id="{skill.id}" activation="{skill.activation}" size="{len(text)}">\n{text}\n</skill>'
 
 
 def whole_in(text: str, skill: ActiveSkill) -> bool:
-    """Whether ``text`` holds the instructions of just this activation from beginning to end."""
+    """Return whether ``text`` has the complete instructions of this activation."""
     for found in re.finditer(rf'<skill id="[^"]*" activation="{re.escape(skill.activation)}" size="(\d+)">\n', text):
         end = found.end() + int(found.group(1))
         if text.startswith("\n</skill>", end):
             return True
     return False
+
+
+MAX_DEPTH = 3
+ARROW = " → "
+
+
+class SkillRefused(UsageError):
+    """A skill can't be started or ended now; the message has the reason, and the stack where needed."""
+
+
+class SkillStack:
+    """The active skills, the outermost first. Skills that a setting started do not count towards the depth."""
+
+    def __init__(self, active: Iterable[ActiveSkill] = ()) -> None:
+        self.active = tuple(active)
+
+    def __contains__(self, id: str) -> bool:
+        return any(skill.id == id for skill in self.active)
+
+    @property
+    def top(self) -> ActiveSkill | None:
+        return self.active[-1] if self.active else None
+
+    @property
+    def depth(self) -> int:
+        return sum(skill.by != "core" for skill in self.active)
+
+    def path(self, *more: str) -> str:
+        """Return the active skills in the order of their start, as one line."""
+        return ARROW.join([*(skill.id for skill in self.active), *more])
+
+    def check(self, id: str, *, by: str = "model") -> None:
+        """Raise SkillRefused if ``id`` is already active or the stack is full."""
+        if id in self:
+            first = next(index for index, skill in enumerate(self.active) if skill.id == id)
+            cycle = ARROW.join([*(skill.id for skill in self.active[first:]), id])
+            raise SkillRefused(
+                f"{id} is already active, so this would be a cycle: {cycle}.",
+                f"Its instructions hold still. Follow them, or end it first: end_skill {id}.",
+            )
+        if by != "core" and self.depth >= MAX_DEPTH:
+            raise SkillRefused(
+                f"At most {MAX_DEPTH} skills can be active at a time: {self.path(id)}.",
+                f"End one that is done with: {self.active[-1].id} is the newest.",
+            )
+
+    def push(self, skill: ActiveSkill) -> None:
+        """Put ``skill`` on top. Raises SkillRefused as ``check`` does."""
+        self.check(skill.id, by=skill.by)
+        self.active = (*self.active, skill)
+
+    def pop(self, activation: str) -> ActiveSkill:
+        """Remove the top, which must be ``activation``. Raises SkillRefused if it is not."""
+        top = self.top
+        if top is None:
+            raise SkillRefused("No skill is active.", "There is nothing to end.")
+        if top.activation != activation:
+            other = next((skill.id for skill in self.active if skill.activation == activation), "another skill")
+            raise SkillRefused(f"{top.id} was started last, so {other} can't end before it.", f"Active: {self.path()}.")
+        self.active = self.active[:-1]
+        return top
+
+    def end(self, id: str = "") -> tuple[ActiveSkill, ...]:
+        """End ``id`` (empty: the top) and the skills started within it; return them, the top first.
+
+        Raises:
+            SkillRefused: it is not active.
+        """
+        if self.top is None:
+            raise SkillRefused("No skill is active.", "There is nothing to end.")
+        wanted = id or self.top.id
+        at = next((index for index, skill in enumerate(self.active) if skill.id == wanted), None)
+        if at is None:
+            raise SkillRefused(f"{wanted} is not active.", f"Active: {self.path()}.")
+        # A skill that a setting started stays active.
+        ended = [skill for index, skill in enumerate(self.active) if index == at or (index > at and skill.by != "core")]
+        self.active = tuple(skill for skill in self.active if skill not in ended)
+        return tuple(reversed(ended))
+
+    @contextmanager
+    def within(self, skill: ActiveSkill) -> Generator[None]:
+        """Keep ``skill`` on top while the block runs. Skills started within it must be ended by then; if the block
+        fails, they end with it.
+
+        Raises:
+            SkillRefused: as ``push`` and ``pop``.
+        """
+        self.push(skill)
+        try:
+            yield
+        except BaseException:
+            if skill.id in self:
+                self.end(skill.id)
+            raise
+        self.pop(skill.activation)

@@ -1,33 +1,42 @@
-"""Finds skills in their folders and reads the front matter of each. Nothing more.
-
-What is done with a skill once it is wanted stands in ``content``; who may see it, in ``config``.
-"""
+"""Finds skills in their folders, reads the front matter of each, and the settings of skills in skills.yaml."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any, cast
 
+from ba_tui.core.text.wording import did_you_mean
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner, Read
 from ba_tui.resources import read_regular
+from ba_tui.settings.document import Problem, shown
+from ba_tui.settings.options import non_empty_text, options_files, switch, unknown
 from ba_tui.settings.plugins import Plugin
-from ba_tui.skills.frontmatter import Head, decoded, id_of, read_head
-from ba_tui.skills.validator import BODY_TOKENS, CHARACTERS_PER_TOKEN, NAMES, file_names
+from ba_tui.skills.validator import (
+    BODY_TOKENS,
+    CHARACTERS_PER_TOKEN,
+    NAMES,
+    Head,
+    decoded,
+    file_names,
+    id_of,
+    read_head,
+)
 
 HEAD_BYTES = 64_000
-"""Bytes of a SKILL.md that are read for its front matter."""
+"""Bytes read of a SKILL.md for its front matter."""
 MAX_SKILLS = 1_000
-"""Skills of one folder that are looked at."""
+"""Most skills of a folder."""
 PROJECT = (".claude/skills", ".agents/skills", ".ba/skills")
 
 
 @frozen
 class SkillRoot:
-    """A folder that skills lie in. ``open``: whether it may be looked into now."""
+    """A folder with skills. ``open``: whether it may be read now."""
 
     folder: Path
     source: Owner
@@ -36,8 +45,8 @@ class SkillRoot:
 
 @frozen
 class Skill:
-    """``id`` is the one word it is called by, ``folder`` where it lies, ``file`` the name of its SKILL.md there,
-    ``size`` that file's in bytes. ``shadowed``: one of a later folder has the same id and counts."""
+    """A skill. ``id``: its name as one word; ``file``: the name of its SKILL.md in ``folder``, ``size`` in bytes.
+    ``shadowed``: a later folder has a skill with the same id, which takes precedence."""
 
     id: str
     folder: Path
@@ -53,12 +62,12 @@ class Skill:
 
     @property
     def tokens(self) -> int:
-        """About how many its instructions take."""
+        """Return the approximate tokens of the instructions."""
         return self.size // CHARACTERS_PER_TOKEN
 
     @property
     def large(self) -> str:
-        """What is said of instructions that are longer than they should be; empty for others."""
+        """Return a warning for too long instructions; empty for others."""
         if self.tokens <= BODY_TOKENS:
             return ""
         return f"its instructions take about {self.tokens:,} tokens; below {BODY_TOKENS:,} is usual"
@@ -71,7 +80,7 @@ class Skill:
 def skill_roots(
     bundled: Path, home: Path | None, config: Path, root: Path, trusted: Callable[[], bool]
 ) -> list[SkillRoot]:
-    """Where skills come from, a later folder wins: what ships with ba, the person's, the project's if trusted."""
+    """Return the folders of skills: bundled, the user's, the project's if trusted. Later ones take precedence."""
     own = [home / ".claude" / "skills", home / ".agents" / "skills"] if home else []
     return [
         SkillRoot(bundled, "bundled"),
@@ -81,13 +90,13 @@ def skill_roots(
 
 
 def plugin_roots(plugins: Iterable[Plugin]) -> list[SkillRoot]:
-    """Where the skills of ``plugins`` lie; those of the person and the project win over them."""
+    """Return the folders of the plugins' skills; those of the user and the project take precedence."""
     return [SkillRoot(plugin.folder / "skills", plugin.source, plugin.open) for plugin in plugins]
 
 
 class SkillCatalog:
-    """All skills below some folders, as far as ``ingress`` lets them be read. What was read once is read again only
-    when the file has changed. Any thread."""
+    """The skills of some folders whose files ``ingress`` allows to read. A file is read again only when it has
+    changed. Thread-safe."""
 
     def __init__(self, roots: Sequence[SkillRoot], ingress: Ingress) -> None:
         self._roots = tuple(roots)
@@ -97,7 +106,7 @@ class SkillCatalog:
         self._all: tuple[Skill, ...] | None = None
 
     def look(self) -> Sequence[Skill]:
-        """Look through the folders again; every skill by id, those that count before those they shadow. Blocks."""
+        """Search the folders again; return all skills by id, effective ones before those that they shadow. Blocks."""
         with self._lock:
             found: dict[str, list[Skill]] = {}
             seen: set[str] = set()
@@ -112,15 +121,15 @@ class SkillCatalog:
             return self._all
 
     def all(self) -> Sequence[Skill]:
-        """As found when last looked; looks the first time."""
+        """Return the skills of the last search; search the first time."""
         return self.look() if self._all is None else self._all
 
     def usable(self) -> Sequence[Skill]:
-        """Those that count and are not broken."""
+        """Return the effective skills that are not broken."""
         return [skill for skill in self.all() if not skill.shadowed and not skill.head.trouble]
 
     def get(self, key: str) -> Skill | None:
-        """The skill that counts, by its id or its folder's name, ``plugin:`` before it or not; also a broken one."""
+        """Return the effective skill by its id or folder name, with or without ``plugin:``, even if broken."""
         counting = [skill for skill in self.all() if not skill.shadowed]
         for name in dict.fromkeys((key, key.rpartition(":")[2])):
             by_id = next((skill for skill in counting if skill.id == name), None)
@@ -139,7 +148,7 @@ class SkillCatalog:
                 yield skill
 
     def _skill(self, folder: Path, source: Owner) -> Skill | None:
-        """None for what is no skill: a file, a folder without a SKILL.md."""
+        """Return the skill of a folder; None if it has no SKILL.md."""
         for name in file_names(folder):
             path = folder / name
             try:
@@ -160,7 +169,8 @@ class SkillCatalog:
 
 
 def head_of(file: Path, folder: str, read: Read = read_regular) -> Head:
-    """The head of the SKILL.md in a folder called ``folder``. Reads the disk; ``trouble`` says why it can't be used."""
+    """Return the head of a SKILL.md. ``folder``: the folder's name; ``trouble``: why the skill can't be used. Reads
+    the disk."""
     try:
         raw = read(file, HEAD_BYTES)
         return read_head(decoded(raw, whole=len(raw) < HEAD_BYTES), folder)
@@ -173,14 +183,100 @@ def head_of(file: Path, folder: str, read: Read = read_regular) -> Head:
 def _read(skill: Skill, ingress: Ingress) -> Skill:
     head = head_of(skill.path, skill.folder.name, ingress.reader(skill.source))
     if skill.source != "bundled":
-        # What the front matter says is told to models, and so is what is wrong with it.
+        # Models read the front matter and its errors.
         words = {name: ingress.clean(getattr(head, name)) for name in ("name", "description", "hint", "trouble")}
         head = replace(head, **words)
     return replace(skill, id=skill.id if head.trouble else id_of(head.name), head=head)
 
 
 def _ranked(same: Sequence[Skill]) -> list[Skill]:
-    """Skills of one id, the one that counts first: the latest that works, else the latest."""
+    """Sort skills of one id, the effective one first: the latest that works, else the latest."""
     latest = list(reversed(same))
     working = next((skill for skill in latest if not skill.head.trouble), latest[0])
     return [working, *(replace(skill, shadowed=True) for skill in latest if skill is not working)]
+
+
+SWITCHES = ("enabled", "auto_load_on_file_upload")
+OPTIONS = ("enabled", "available_to_subagent", "description", "auto_load_on_file_types")
+
+
+@frozen
+class SkillChoice:
+    """The settings of one skill. ``file_types``: file name endings in lower case, without the dot."""
+
+    enabled: bool = True
+    available_to_subagent: bool = True
+    description: str = ""
+    file_types: tuple[str, ...] = ()
+
+
+UNSAID = SkillChoice()
+
+
+@frozen
+class SkillChoices:
+    """The merged layers of skills.yaml. ``named``: skills in the user's own file, with the place."""
+
+    enabled: bool = True
+    auto_load: bool = True
+    core: tuple[str, ...] = ()
+    optional: Mapping[str, SkillChoice] = field(default_factory=dict[str, SkillChoice])
+    named: Mapping[str, Problem] = field(default_factory=dict[str, Problem])
+    problems: tuple[Problem, ...] = ()
+
+    def of(self, id: str) -> SkillChoice:
+        return self.optional.get(id, UNSAID)
+
+    def unknown(self, ids: Collection[str]) -> tuple[Problem, ...]:
+        """Return a problem for each name that no skill has."""
+        return tuple(
+            replace(place, text=f"there is no skill {name!r}{did_you_mean(name, ids)}")
+            for name, place in self.named.items()
+            if name not in ids
+        )
+
+
+def read_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> SkillChoices:
+    """Read ``bundled`` and the ``others`` that exist, later ones over earlier. Never raises: ``problems`` has the
+    errors."""
+    result = SkillChoices()
+    paths = (*([bundled] if bundled else []), *others)
+    for path, file in options_files(paths, ("global", "core", "optional"), read):
+        switches = file.group("global", _switch_complaint)
+        core = dict.fromkeys((*result.core, *file.core()))
+        optional = dict(result.optional)
+        for name, given in file.optional(_complaint).items():
+            if (endings := given.pop("auto_load_on_file_types", None)) is not None:
+                given["file_types"] = tuple(dict.fromkeys(text.strip().lower().lstrip("*.") for text in endings))
+            optional[name] = replace(optional.get(name, UNSAID), **given)
+        result = SkillChoices(
+            switches.get("enabled", result.enabled),
+            switches.get("auto_load_on_file_upload", result.auto_load),
+            tuple(core),
+            optional,
+            result.named if path == bundled else {**result.named, **file.named},
+            (*result.problems, *file.problems),
+        )
+    return result
+
+
+def _switch_complaint(option: str, value: Any) -> str:
+    return switch(value) if option in SWITCHES else unknown(option, SWITCHES)
+
+
+def _complaint(option: str, value: Any) -> str:
+    """Return what is wrong with an option of a skill; empty if it is valid."""
+    match option:
+        case "enabled" | "available_to_subagent":
+            return switch(value)
+        case "description":
+            return non_empty_text(value)
+        case "auto_load_on_file_types":
+            return "" if _endings(value) else f"expected a list of name endings such as [pdf, csv], got {shown(value)}"
+        case _:
+            return unknown(option, OPTIONS)
+
+
+def _endings(value: Any) -> bool:
+    items = cast("list[Any]", value) if isinstance(value, list) else [None]
+    return all(isinstance(item, str) and item.strip(" *.") for item in items)

@@ -1,37 +1,153 @@
-"""Reads a skill's instructions, and lists and reads its other files.
+"""Reads a skill's instructions and other files, within limits, and resolves the names of its folder.
 
-Reads files, within bounds; who may start a skill and what follows from it is decided elsewhere.
+Instructions name files relative to the skill's folder, but commands start in the workspace. Models see ``@skill:ID``
+for the folder, never its path; calls that run something get the full path.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.front_matter import divided
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import byte_size
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.resources import read_regular
 from ba_tui.skills.catalog import Skill
-from ba_tui.skills.folders import place_of, placed
-from ba_tui.skills.frontmatter import decoded
+from ba_tui.skills.validator import decoded
+
+PLUGIN = ".claude-plugin/plugin.json"
+HERE = ("${CLAUDE_SKILL_DIR}", "$CLAUDE_SKILL_DIR", "${SKILL_DIR}", "$SKILL_DIR", "{baseDir}", "{skillDir}")
+"""Names of the skill's folder in instructions."""
+PLUGIN_HERE = ("${CLAUDE_PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT")
+LOOKED = 8_000
+"""Characters of a command that are searched for file names."""
+MENTION = "@skill:"
+"""Prefix of a skill's id in names for models."""
+MOST = 3
+"""Most files named after a failed command."""
+_SKILLS = r"(?<![\w/.-])(?:(?:~|\$HOME|\$\{HOME\}|\.)/)?\.(?:claude|agents|codex|ba)/skills/"
+"""Folders in which instructions expect their skill."""
+_RELATIVE = regex(r"(?<![\w./@$}-])(?:\./)?((?:[\w+-][\w.+-]*/){0,8}[\w+-][\w.+-]*)")
+_NAMED = regex(rf"(?<![\w@./-]){MENTION}(\w[\w-]{{0,63}})(?=[/\s\"'`;|&()<>,]|\Z)")
+_PLAIN = regex(r"[\w./+@%:=,-]+")
+_QUOTES = {'"': regex(r'["$`\\!]'), "'": regex("'")}
+"""Characters with a meaning within quotes of a shell."""
+ActiveFolders: TypeAlias = Callable[[], Sequence[tuple[str, Path]]]
+"""Returns the ids and folders of the active skills, the newest last."""
+
+
+def variables_of(folder: Path) -> Mapping[str, str]:
+    """Return the environment variables for commands and scripts of the skill in ``folder``. Reads the disk."""
+    return {"CLAUDE_SKILL_DIR": str(folder), "CLAUDE_PLUGIN_ROOT": str(plugin_of(folder))}
+
+
+def plugin_of(folder: Path) -> Path:
+    """Return the plugin of the skill in ``folder``, if that is ``skills/NAME`` there; else ``folder``. Reads the
+    disk."""
+    above = folder.parent.parent
+    return above if folder.parent.name == "skills" and (above / PLUGIN).is_file() else folder
+
+
+def place_of(id: str, folder: Path) -> str:
+    """Return the name of ``folder`` for models: ``@skill:ID``, or the full path for an id with unusual characters."""
+    return named if _NAMED.fullmatch(named := f"{MENTION}{id}") else str(folder)
+
+
+def placed(text: str, folder: Path, names: Sequence[str], place: str = "") -> str:
+    """Return ``text`` with ``place``, or full paths, where it names the skill's folder, its plugin, or one of the
+    files ``names`` below a folder or with ``./``. Reads the disk."""
+    place = place or str(folder)
+    plugin = (
+        place if (above := plugin_of(folder)) == folder else f"{place}/../.." if place.startswith("@") else str(above)
+    )
+    for spellings, path in ((HERE, place), (PLUGIN_HERE, plugin)):
+        for spelling in spellings:
+            text = text.replace(spelling, path)
+    installed = rf"{_SKILLS}{re.escape(folder.name)}(?=[/\s\"'`)]|\Z)"
+    text = re.sub(installed, lambda _: place, text)
+    known = frozenset(names)
+    if not known or any(char.isspace() for char in place):
+        return text
+
+    def whole(found: re.Match[str]) -> str:
+        name = found[1].rstrip(".")
+        plain = "/" not in name and not found[0].startswith("./")
+        return found[0] if plain or name not in known else f"{place}/{found[1]}"
+
+    return _RELATIVE.sub(whole, text)
+
+
+def located(text: str, folder_of: Callable[[str], Path | None], *, shell: bool = False) -> str:
+    """Replace each ``@skill:ID`` in a command with the full path. ``folder_of`` returns a skill's folder, None for
+    an unknown one; ``shell`` escapes the path for a shell."""
+    if MENTION not in text:
+        return text
+
+    def whole(found: re.Match[str]) -> str:
+        folder = folder_of(found[1])
+        path = found[0] if folder is None else str(folder)
+        before = text[found.start() - 1 : found.start()]
+        if not shell or folder is None or _PLAIN.fullmatch(path):
+            return path
+        if before in _QUOTES:
+            # Escaping within quotes depends on the kind of quotes.
+            return found[0] if _QUOTES[before].search(path) else path
+        return re.sub(r"([^\w./-])", r"\\\1", path)
+
+    return _NAMED.sub(whole, text)
+
+
+@frozen
+class SkillFolders:
+    """The folders of the active skills. All methods block."""
+
+    active: ActiveFolders = tuple[tuple[str, Path], ...]
+
+    def variables(self) -> Mapping[str, str]:
+        """Return the environment variables with the newest skill's folder; empty if none is active."""
+        return variables_of(active[-1][1]) if (active := self.active()) else {}
+
+    def named(self, text: str) -> str:
+        """Replace full paths of active skills' folders in ``text`` with ``@skill:ID``."""
+        for id, folder in self.active():
+            text = text.replace(str(folder), place_of(id, folder))
+        return text
+
+    def meant(self, text: str, start: Path) -> str:
+        """Return a sentence with the places, in active skills, of files that ``text`` names and that do not exist
+        from ``start``; empty if there are none."""
+        active = self.active()
+        found: dict[str, str] = {}
+        for match in _RELATIVE.finditer(text[:LOOKED]) if active else ():
+            name = match[1].rstrip(".")
+            if os.path.lexists(start / name):
+                continue
+            for id, folder in reversed(active):
+                if os.path.isfile(folder / name):  # noqa: PTH113 - must not raise
+                    found[name] = f"{name} of the skill {id} is {place_of(id, folder)}/{name}"
+                    break
+        return "; ".join([*found.values()][:MOST])
+
 
 ContentLevel: TypeAlias = Literal[1, 2, 3]
 MAX_BYTES = 1_000_000
-"""Bytes of a SKILL.md that are read at most."""
+"""Most bytes of a SKILL.md."""
 INSTRUCTION_CHARS = 36_000
-"""Characters of instructions that a model is given; of more, where to read on."""
+"""Characters of instructions for a model; a note says where to read the rest."""
 FURTHER_CHARS = 14_000
-"""Characters of further files that are given at level 3."""
+"""Characters of further files at level 3."""
 MAX_FILES = 500
 MAX_LISTED, LISTING_CHARS = 60, 5_000
-"""Files and characters of the list of files."""
+"""Most files and characters in the list of files."""
 MAX_HASHED_BYTES = 16_000_000
 PASSED_OVER = frozenset({".git", "__pycache__", "node_modules", ".venv", ".DS_Store"})
 ARGUMENTS = "$ARGUMENTS"
@@ -39,24 +155,24 @@ ARGUMENTS = "$ARGUMENTS"
 
 @frozen
 class File:
-    """One file beside SKILL.md; ``name`` from the skill's folder, with ``/``."""
+    """A file of a skill; ``name`` is relative to the skill's folder, with ``/``."""
 
     name: str
     size: int
 
 
 def files_of(skill: Skill) -> Sequence[File]:
-    """All but SKILL.md, in order of their names. Links that leave the folder, or lead to folders, are passed over."""
+    """Return all files except SKILL.md, by name, without links to folders or out of the folder."""
     return sorted(_walk(skill), key=lambda file: file.name)
 
 
 def folder_of(skill: Skill) -> Path:
-    """Where it really lies: a sandbox shows that path."""
+    """Return the resolved folder, which is its path in a sandbox."""
     return Path(os.path.realpath(skill.folder))
 
 
 def body_of(skill: Skill, ingress: Ingress) -> str:
-    """The instructions, without front matter.
+    """Return the instructions without front matter.
 
     Raises:
         UsageError: they can't be read.
@@ -65,7 +181,7 @@ def body_of(skill: Skill, ingress: Ingress) -> str:
 
 
 def digest_of(skill: Skill) -> str:
-    """The hash of all that the skill holds. Of what is larger than a few megabytes, size and time count."""
+    """Return a hash of all files. For files beyond a few megabytes, size and time are hashed."""
     mark, left = hashlib.sha256(), MAX_HASHED_BYTES
     for name in (skill.file, *(file.name for file in files_of(skill))):
         path = skill.folder / name
@@ -82,8 +198,8 @@ def digest_of(skill: Skill) -> str:
 
 
 def instructions(skill: Skill, ingress: Ingress, place: str, parameters: str, *, whole: bool = False) -> str:
-    """What a model is given of an activated skill. ``place`` is how its folder is called there; ``whole``: with the
-    content of its other text files, as far as there is room.
+    """Return the text for a model on an activated skill. ``place``: the name of its folder; ``whole``: include its
+    other text files as far as they fit.
 
     Raises:
         UsageError: its SKILL.md can't be read.
@@ -104,7 +220,7 @@ def instructions(skill: Skill, ingress: Ingress, place: str, parameters: str, *,
 
 
 def further(skill: Skill, ingress: Ingress, place: str) -> str:
-    """The other text files of a skill, as far as there is room."""
+    """Return the other text files of a skill as far as they fit."""
     files = files_of(skill)
     if not files:
         return "It has no other files."
@@ -112,7 +228,7 @@ def further(skill: Skill, ingress: Ingress, place: str) -> str:
 
 
 def _body(skill: Skill, ingress: Ingress) -> tuple[str, int]:
-    """The instructions, and the line of the file in which they begin."""
+    """Return the instructions and their first line in the file."""
     try:
         raw = ingress.raw(skill.path, MAX_BYTES, skill.source)
         _, body, line = divided(decoded(raw, whole=len(raw) < MAX_BYTES))
@@ -134,7 +250,7 @@ def _cut(body: str, shown: str, line: int) -> str:
 
 
 def _whereabouts(skill: Skill, files: Sequence[File], ingress: Ingress) -> str:
-    """How calls name the folder."""
+    """Return a note on how calls name the folder."""
     folder = ingress.clean(place_of(skill.id, folder_of(skill)))
     return f"{folder} is the folder of this skill, in commands and Python too, which start in the workspace: \
 {folder}/{ingress.clean(files[-1].name)}."
@@ -168,7 +284,7 @@ def _contents(skill: Skill, ingress: Ingress, files: Sequence[File], place: str)
 
 
 def _text(skill: Skill, ingress: Ingress, name: str, room: int) -> str | None:
-    """None for what is no text, does not fit, or may not be read."""
+    """Return a file's text; None if it is binary, does not fit, or may not be read."""
     try:
         text = ingress.text(skill.folder / name, room * 4 + 1, skill.source)
     except OSError:

@@ -1,14 +1,12 @@
-"""Reads a skill's requirements.txt and keeps the virtual environments, one for each set of requirements.
+"""Reads a skill's requirements.txt and manages the virtual environments, one for each set of requirements.
 
-Nothing is installed here, and nobody asked: the tool that runs scripts does both with the words made here.
+The tool that runs scripts asks the user and installs the packages.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -25,6 +23,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
+from ba_tui.shared_files import open_lock_file, take_lock
 
 FILE = "requirements.txt"
 MAX_BYTES = 200_000
@@ -33,7 +32,7 @@ POLL_SECONDS = 0.2
 MAX_NAMES = 6
 READY = "ready.json"
 KEPT_SECONDS = 90 * 86_400.0
-"""Seconds that an environment is kept without being used."""
+"""Seconds after which an unused environment is removed."""
 USABLE = "Its scripts can't run without that; all else of the skill can be used."
 
 _COMMENT = regex(r"(?:^|\s)#.*")
@@ -46,20 +45,17 @@ _ELSEWHERE = regex(
 )
 _OFFLINE = regex(
     r"name resolution|could not resolve|dns error|failed to lookup address|network is unreachable|no route to host"
-    r"|connection (?:refused|reset|broken|aborted)|newconnectionerror|connecttimeout|read timed out|timed out"
-    r"|error sending request|failed to fetch|client error \(connect\)|tunnel connection failed|proxyerror"
-    r"|network was disabled",
+    r"|connection (?:refused|reset|broken|aborted)|timed out|error sending request|failed to fetch"
+    r"|client error \(connect\)|tunnel connection failed|network was disabled",
     re.IGNORECASE,
 )
-_REFUSED = regex(r"\b(401|403|407)\b[ :]*(?:Client Error|Unauthorized|Forbidden|Proxy)", re.IGNORECASE)
+_REFUSED = regex(r"\b(401|403|407)\b[ :]*(?:Unauthorized|Forbidden|Proxy)", re.IGNORECASE)
 _MISSING = (
-    regex(r"No matching distribution found for (\S+)"),
-    regex(r"Could not find a version that satisfies the requirement (\S+)"),
     regex(r"[Bb]ecause (\S+) was not found"),
     regex(r"there (?:is|are) no versions? of (\S+)"),
 )
-_BUILD = regex(r"(?:Failed building wheel for|Failed to build|Failed to download and build) [`']?([\w.=-]+)")
-_CONFLICT = regex(r"ResolutionImpossible|conflicting dependencies|No solution found|unsatisfiable", re.IGNORECASE)
+_BUILD = regex(r"(?:Failed to build|Failed to download and build) [`']?([\w.=-]+)")
+_CONFLICT = regex(r"conflicting dependencies|No solution found|unsatisfiable", re.IGNORECASE)
 
 
 DISTRIBUTIONS: Mapping[str, str] = {
@@ -69,19 +65,19 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "google": "google-genai", "googleapiclient": "google-api-python-client", "magic": "python-magic", "attr": "attrs",
     "OpenSSL": "pyopenssl", "serial": "pyserial", "slugify": "python-slugify", "psycopg2": "psycopg2-binary",
 }  # fmt: skip
-"""Packages by the name of the module they bring, where that is another."""
+"""Packages by module name, where the names differ."""
 
 
 class RequirementsRefused(BaError):
-    """A requirements.txt that can't be read as one."""
+    """An invalid requirements.txt."""
 
     kind = "validation_error"
 
 
 @frozen
 class Requirements:
-    """``lines``: what its files ask for, included ones too, and the ``packages`` that a call asks for beside them.
-    ``key`` changes with any of it and with Python."""
+    """The packages that a skill needs. ``lines``: those of its files, including included ones, and the ``packages``
+    of a call. ``key`` changes with them and with Python."""
 
     skill: str
     folder: Path
@@ -95,23 +91,23 @@ class Requirements:
 
     @property
     def names(self) -> str:
-        """The packages, in few words."""
+        """Return the packages in a few words."""
         found = [match[0] for line in self.lines if not line.startswith("-") and (match := _NAME.match(line))]
         more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
         return (", ".join(found[:MAX_NAMES]) or FILE) + more
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """The lines by which something comes from another place than the person's own index."""
+        """Return the lines that install from a place other than the user's index."""
         return tuple(line for line in self.lines if _ELSEWHERE.search(line.split(";")[0]))
 
 
 def read_requirements(skill: str, folder: Path, packages: Sequence[str] = ()) -> Requirements | None:
-    """What the skill in ``folder`` needs, and ``packages``; None when that is nothing. Reads the disk.
+    """Return the needs of the skill in ``folder`` and ``packages``; None if there are none. Reads the disk.
 
     Raises:
-        RequirementsRefused: the file is no text, too large, or includes what lies outside the skill; or one of
-            ``packages`` is no name of a package with versions.
+        RequirementsRefused: the file is no text, too large, or includes a file outside the skill; or one of
+            ``packages`` is no package name with versions.
     """
     if wrong := next((name for name in packages if not _PACKAGE.fullmatch(name)), ""):
         raise RequirementsRefused(f"{clipped(wrong, 80)!r} is no package name.", "Such as requests or pandas>=2.")
@@ -121,7 +117,7 @@ def read_requirements(skill: str, folder: Path, packages: Sequence[str] = ()) ->
     if not any(not line.startswith("-") for line in lines):
         return None
     version = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
-    # A line may name a file from the skill's folder, and that may be another one in another folder.
+    # A line may name a file in the skill's folder, which differs between folders.
     near = str(base) if any("./" in line or line.startswith("-") for line in lines) else ""
     content = "\n".join((version, near, *lines))
     key = hashlib.sha256(content.encode()).hexdigest()[:24]
@@ -154,50 +150,43 @@ def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
 
 
 def find_uv() -> str | None:
-    """The program uv: the one beside our interpreter, else the person's own."""
-    beside = os.path.join(sysconfig.get_path("scripts"), "uv")  # noqa: PTH118 - a word of a command
-    return beside if os.access(beside, os.X_OK) else shutil.which("uv")
+    """Return the program uv from PATH, else the one that the extra ``skills`` installs; None if there is neither."""
+    extra = os.path.join(sysconfig.get_path("scripts"), "uv")  # noqa: PTH118 - a word of a command
+    return shutil.which("uv") or (extra if os.access(extra, os.X_OK) else None)
 
 
 class Environments:
-    """The environments of skills, all in ``folder``. One is ready once all that it was made for is in it.
+    """The environments of skills, all in ``folder``. An environment is ready when all its packages are installed.
 
-    ``uv`` finds that program; without it, Python's own venv and pip do the work.
+    ``find_uv`` returns the program that installs them.
     """
 
-    def __init__(self, folder: Path, uv: Callable[[], str | None] = find_uv) -> None:
+    def __init__(self, folder: Path, find_uv: Callable[[], str | None] = find_uv) -> None:
         self.folder = folder
-        self._uv = uv
+        self.find_uv = find_uv
 
     def place(self, wanted: Requirements) -> Path:
         return self.folder / wanted.key
 
     def python(self, wanted: Requirements) -> Path | None:
-        """The interpreter of the environment; None while there is none that is whole. Reads the disk."""
+        """Return the interpreter of a complete environment; None if there is none. Reads the disk."""
         python, mark = self._python(wanted), self.place(wanted) / READY
         if not mark.is_file() or not os.access(python, os.X_OK):
             return None
         with suppress(OSError):
-            # Its age is the time since it was last wanted.
+            # The modification time is the time of the last use.
             mark.touch()
         return python
 
-    def commands(self, wanted: Requirements) -> tuple[tuple[str, ...], ...]:
-        """What makes the environment, one program after the other, each in the skill's folder. Reads the disk."""
+    def commands(self, wanted: Requirements, uv: str) -> tuple[tuple[str, ...], ...]:
+        """Return the commands that make the environment, in order; each runs in the skill's folder."""
         place, python = str(self.place(wanted)), str(self._python(wanted))
         what = (*(("-r", str(wanted.file)) if len(wanted.lines) > len(wanted.packages) else ()), *wanted.packages)
-        if uv := self._uv():
-            make = (uv, "venv", "--quiet", "--no-project", "--allow-existing", "--python", sys.executable, place)
-            return make, (uv, "pip", "install", "--python", python, "--link-mode", "copy", *what)
-        quiet = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "1", *what)
-        if importlib.util.find_spec("pip") is None:
-            make = (sys.executable, "-I", "-m", "venv", place)
-            return make, (python, "-I", "-m", "pip", "install", *quiet)
-        make = (sys.executable, "-I", "-m", "venv", "--without-pip", place)
-        return make, (sys.executable, "-I", "-m", "pip", "--python", python, "install", *quiet)
+        make = (uv, "venv", "--quiet", "--no-project", "--allow-existing", "--python", sys.executable, place)
+        return make, (uv, "pip", "install", "--python", python, "--link-mode", "copy", *what)
 
     def begin(self, wanted: Requirements) -> None:
-        """An empty place for it; what was half made before is gone. Raises StorageError."""
+        """Create an empty folder for the environment, removing an incomplete one. Raises StorageError."""
         try:
             shutil.rmtree(self.place(wanted), ignore_errors=True)
             self.place(wanted).mkdir(mode=0o700, parents=True)
@@ -205,7 +194,7 @@ class Environments:
             raise _unusable(self.place(wanted), error) from error
 
     def finish(self, wanted: Requirements) -> Path:
-        """Say that it is whole; its interpreter. Raises StorageError."""
+        """Mark the environment as complete and return its interpreter. Raises StorageError."""
         content = json.dumps({"skill": wanted.skill, "requirements": wanted.lines}, indent=1)
         try:
             (self.place(wanted) / READY).write_text(content + "\n", "utf-8")
@@ -214,12 +203,12 @@ class Environments:
         return self._python(wanted)
 
     def drop(self, wanted: Requirements) -> None:
-        """Remove what was half made."""
+        """Remove an incomplete environment."""
         if not (self.place(wanted) / READY).is_file():
             shutil.rmtree(self.place(wanted), ignore_errors=True)
 
     def tidy(self) -> None:
-        """Remove what nobody wanted for a long time, and what was left half made by a program that is gone."""
+        """Remove environments that were long unused, and incomplete ones of killed programs."""
         for lock in self.folder.glob("*.lock"):
             place = lock.with_suffix("")
             with suppress(OSError), lock.open("rb") as file:
@@ -231,14 +220,15 @@ class Environments:
 
     @asynccontextmanager
     async def exclusive(self, wanted: Requirements, waits: Callable[[], None]) -> AsyncGenerator[None]:
-        """Only one program at a time makes an environment; ``waits`` is called once when another one does.
+        """Lock the environment, so that only one program makes it. ``waits`` is called once if another one holds the
+        lock.
 
         Raises:
             StorageError: the folder can't be made.
         """
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(self.folder / f"{wanted.key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = open_lock_file(self.folder / f"{wanted.key}.lock")
         except OSError as error:
             raise _unusable(self.folder, error) from error
         told = False
@@ -257,34 +247,34 @@ class Environments:
 
 
 def why_not(wanted: Requirements, output: str) -> tuple[str, str]:
-    """What an installer that failed said, as one sentence, and what a person can do."""
+    """Return the reason of a failed installation as one sentence, and what to do."""
     file = f"{wanted.skill}/{FILE}"
     if refused := _REFUSED.search(output):
         return (
             f"the package index refused access ({refused[1]}), so {wanted.names} could not be installed",
-            "Tell the person that their package index needs other credentials.",
+            "Tell the user that their package index needs other credentials.",
         )
     if _OFFLINE.search(output):
         return (
             f"the package index could not be reached, so {wanted.names} could not be installed",
-            "Ask the person to go online, or to set their package index; then call again.",
+            "Ask the user to go online, or to set their package index; then call again.",
         )
     for pattern in _MISSING:
         if found := pattern.search(output):
             name = match[0] if (match := _NAME.search(found[1])) else FILE
             return (
                 f"{name} was not found in the package index, or not for this Python",
-                f"Tell the person to correct {file}.",
+                f"Tell the user to correct {file}.",
             )
     if found := _BUILD.search(output):
         return (
             f"{_clean(found[1])} could not be built from its source",
-            f"Tell the person that {file} needs a version with a wheel, or a compiler.",
+            f"Tell the user that {file} needs a version with a wheel, or a compiler.",
         )
     if _CONFLICT.search(output):
-        return f"what {file} asks for contradicts itself", f"Tell the person to correct {file}."
+        return f"what {file} asks for contradicts itself", f"Tell the user to correct {file}."
     last = next((_clean(line) for line in reversed(output.splitlines()) if line.strip()), "the installer failed")
-    return f"{wanted.names} could not be installed: {last}", f"Tell the person what {file} needs."
+    return f"{wanted.names} could not be installed: {last}", f"Tell the user what {file} needs."
 
 
 def _clean(line: str) -> str:
@@ -293,14 +283,11 @@ def _clean(line: str) -> str:
 
 
 def _locked(handle: int) -> bool:
-    """Whether we hold the lock now; where a file system knows none, nobody else can hold it either."""
+    """Return whether we have the lock; always true on file systems without locks."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return take_lock(handle)
     except OSError:
         return True
-    return True
 
 
 def _unusable(folder: Path, error: OSError) -> StorageError:

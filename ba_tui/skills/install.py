@@ -1,7 +1,4 @@
-"""Fetches, checks, installs, creates and removes skills.
-
-Nothing that a skill brings is run here. What a skill must be like stands in ``validator``.
-"""
+"""Fetches, checks, installs, creates and removes skills. Runs nothing that a skill contains."""
 
 from __future__ import annotations
 
@@ -17,17 +14,16 @@ from pathlib import Path
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.processes.brief import BriefRun, run_briefly
+from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.resources import exclusive, save_whole
 from ba_tui.skills.catalog import head_of
 from ba_tui.skills.content import PASSED_OVER
 from ba_tui.skills.dependencies import RequirementsRefused, read_requirements
-from ba_tui.skills.frontmatter import MAX_NAME, id_of
 from ba_tui.skills.scripts import scripts_in
-from ba_tui.skills.validator import SkillReport, check, skill_file
+from ba_tui.skills.validator import MAX_NAME, SkillReport, check, id_of, skill_file
 
 SUBFOLDERS = ("", "skills", ".claude/skills", ".agents/skills", ".ba/skills")
-"""Where a repository that is no skill itself holds some."""
+"""Folders with skills in a repository."""
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 2_000, 100_000_000, 16
 CLONE_SECONDS = 180
 PROTOCOLS = ("https", "http", "ssh", "file")
@@ -65,9 +61,9 @@ they read JSON on standard input and print their result.
 
 @frozen
 class SkillCandidate:
-    """A skill as it would be installed, in a temporary ``folder`` that is called as it will be.
+    """A skill to install, in a temporary ``folder`` with the skill's final name.
 
-    ``trouble``: why it can't be used at all. ``needs``: the lines of its requirements.txt.
+    ``trouble``: why it can't be used. ``needs``: the lines of its requirements.txt.
     """
 
     id: str
@@ -80,10 +76,10 @@ class SkillCandidate:
 
 
 def fetch(source: str, into: Path) -> Path:
-    """The folder that ``source`` names; of a git repository, a copy of its newest state in ``into``. Blocks.
+    """Return the folder ``source``; for a git repository, a copy of its newest commit in ``into``. Blocks.
 
     Raises:
-        UsageError: it is no such thing, or can't be had.
+        UsageError: it is neither, or can't be fetched.
     """
     local = Path(source).expanduser()
     if local.is_file() and local.name.lower() == "skill.md":
@@ -97,7 +93,7 @@ def fetch(source: str, into: Path) -> Path:
 
 
 def skills_in(folder: Path) -> Sequence[Path]:
-    """The folders of the skills that ``folder`` is or holds. Reads the disk."""
+    """Return the folders of the skills in ``folder``, which may be one itself. Reads the disk."""
     if skill_file(folder):
         return [folder]
     found: dict[str, Path] = {}
@@ -113,15 +109,15 @@ def skills_in(folder: Path) -> Sequence[Path]:
 
 
 def name_of(folder: Path) -> str:
-    """What the skill in ``folder`` is called by. Reads the disk."""
+    """Return the name of the skill in ``folder``. Reads the disk."""
     return id_of(_head(folder)[0])
 
 
 def staged_copy(folder: Path, into: Path) -> SkillCandidate:
-    """A copy of the skill in ``folder`` within ``into``, checked. Reads and writes the disk.
+    """Copy the skill in ``folder`` into ``into`` and check it. Reads and writes the disk.
 
     Raises:
-        UsageError: it holds what can't be copied.
+        UsageError: a file can't be copied.
     """
     name, trouble = _head(folder)
     id = id_of(name)
@@ -139,10 +135,10 @@ def staged_copy(folder: Path, into: Path) -> SkillCandidate:
 
 
 def install_skill(candidate: SkillCandidate, root: Path) -> Path:
-    """The skill in its place in the folder ``root``; what lay there is gone then. Writes the disk.
+    """Install a skill in the folder ``root``, replacing one of the same name; return its folder. Writes the disk.
 
     Raises:
-        StorageError: it can't be written; what was there still is.
+        StorageError: it can't be written; the old skill is unchanged.
     """
     place = root / candidate.id
     try:
@@ -169,24 +165,24 @@ def install_skill(candidate: SkillCandidate, root: Path) -> Path:
 
 @contextmanager
 def _staging(root: Path) -> Generator[Path]:
-    """Make a temporary folder in ``root``, which is locked: one rename puts a skill from there into its place. Those of
-    killed installations are removed first, and the skills that they had set aside go back to their places."""
+    """Yield a temporary folder in ``root``, which is locked; one rename then installs the skill. First remove the
+    folders of killed installations and restore the skills that they had set aside."""
     for left in root.iterdir():
         if _STAGING.fullmatch(left.name) and {each.name for each in left.iterdir()} <= {"new", "before"}:
             for old in left.glob("before/*"):
                 if not os.path.lexists(root / old.name):
                     old.rename(root / old.name)
             shutil.rmtree(left)
-    # The dot keeps it from being taken for a skill.
+    # Folders with a dot are no skills.
     with tempfile.TemporaryDirectory(prefix=".new-", dir=root) as near:
         yield Path(near)
 
 
 def create(name: str, root: Path) -> Path:
-    """The SKILL.md of a new skill in the folder ``root``, to be filled in. Writes the disk.
+    """Create a skill in the folder ``root`` and return its SKILL.md, to be filled in. Writes the disk.
 
     Raises:
-        UsageError: nothing can be called so, or something is. StorageError: it can't be written.
+        UsageError: the name is invalid or taken. StorageError: it can't be written.
     """
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise UsageError(
@@ -201,7 +197,7 @@ def create(name: str, root: Path) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """Remove a skill; of a link, the link alone. Raises StorageError."""
+    """Remove a skill, or only the link to one. Raises StorageError."""
     try:
         if folder.is_symlink():
             folder.unlink()
@@ -214,7 +210,7 @@ def remove(folder: Path) -> None:
 
 
 def _head(folder: Path) -> tuple[str, str]:
-    """The name of a skill, and why it can't be used; empty when it can."""
+    """Return the name of a skill, and why it can't be used; empty if it can."""
     own = Path(os.path.abspath(folder)).name  # noqa: PTH100 - its name counts as it is written, not where a link leads
     file = skill_file(folder)
     if file is None:
@@ -224,7 +220,7 @@ def _head(folder: Path) -> tuple[str, str]:
 
 
 def _copied(source: Path, target: Path) -> int:
-    """Copy what belongs to a skill; how many files that were."""
+    """Copy the files of a skill; return their number."""
     real, left = Path(os.path.realpath(source)), [MAX_FILES, MAX_BYTES]
     todo = [(real, target, 0)]
     while todo:
@@ -253,7 +249,7 @@ def _copied(source: Path, target: Path) -> int:
 
 
 def _bare(folder: Path) -> bool:
-    """Whether it is a repository without files of its own."""
+    """Return whether ``folder`` is a bare repository."""
     return not skill_file(folder) and all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
@@ -264,11 +260,11 @@ def _cloned(address: str, into: Path) -> Path:
     name = re.sub(r"\.git$", "", address.rstrip("/").replace(":", "/").rsplit("/", 1)[-1]) or "skill"
     target = into / name.lstrip(".-")
     allowed = [word for protocol in PROTOCOLS for word in ("-c", f"protocol.{protocol}.allow=always")]
-    # No hook, no template, no submodule and no other transport: nothing of the repository can run.
+    # No hooks, templates, submodules and other transports: nothing in the repository can run.
     safe = ["-c", "protocol.allow=never", *allowed, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
     clone = ["clone", "--quiet", "--depth=1", "--no-tags", "--single-branch", "--no-recurse-submodules", "--template="]
     if "://" not in address and "@" not in address:
-        # A path is copied whole unless it is an address.
+        # git copies the whole history of a path, but not of an address.
         address = f"file://{address}"
     shown = _LOGIN.sub("//", address)
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1"}

@@ -1,24 +1,21 @@
-"""core.skills.Skills: every skill that was found with its state, and what a person does with one.
-
-What a person asks for here is done before the next request.
-"""
+"""Implements ``core.ports.context.Skills``: all skills with their state, and the user's changes to them, which take
+effect with the next request."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.skills import SkillLine, SkillState
-from ba_tui.skills.activation import MAX_PARAMETER_CHARS, ActivationRequest
+from ba_tui.core.ports.context import SkillLine, SkillState
+from ba_tui.skills.activation import MAX_PARAMETER_CHARS, ActivationRequest, SkillStack
 from ba_tui.skills.active import NOT_HERE, ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
 from ba_tui.skills.content import body_of, digest_of, files_of
-from ba_tui.skills.stack import SkillStack
 from ba_tui.skills.validator import check
 
 
 class SkillList:
-    """Over the skills of one conversation."""
+    """The skills of one conversation, for faces."""
 
     def __init__(self, skills: ActiveSkills) -> None:
         self._skills = skills
@@ -51,7 +48,7 @@ class SkillList:
             )
         waiting = self._skills.waiting()
         if skill.id not in waiting:
-            # Refused at once where that can be told already; starting an active one again replaces it.
+            # Refuse now if possible; starting an active skill again replaces it.
             stack = SkillStack(self._skills.active())
             if skill.id not in stack:
                 stack.check(skill.id, by="person")

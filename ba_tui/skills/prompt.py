@@ -1,6 +1,6 @@
-"""What a model is told of skills: the catalogue in the system prompt, and notes when one starts, ends or got lost.
+"""The texts on skills for models: the catalogue in the system prompt, and notes when a skill starts, ends or was lost.
 
-Notes join before a request, all of one change together, so that they never come between a call and its result.
+All notes of a change are added together before a request, so that they never come between a call and its result.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from weakref import WeakKeyDictionary
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice, SkillsChanged, Steered
 from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, reminder
-from ba_tui.core.text.ranking import matching
+from ba_tui.core.results import ActiveSkill
+from ba_tui.core.text.wording import matching
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.core.work import ActiveSkill
 from ba_tui.ingress import Owner
-from ba_tui.skills.activation import Activated, ActivationRequest, framed, whole_in
+from ba_tui.skills.activation import ActivationRequest, SkillActivation, SkillStack, framed, whole_in
 from ba_tui.skills.active import ActiveSkills, SkillChange
 from ba_tui.skills.catalog import Skill
-from ba_tui.skills.stack import SkillStack
 
 OWN_BYTES = 3_200
-"""Bytes for the skills that do not ship with ba: with them a first request stays below 16 KB."""
+"""Bytes for skills that are not bundled; with them a first request stays below 16 KB."""
 WHOLE_CHARS = 400
-"""Characters of a description that counts as whole."""
+"""Characters up to which a description is shown whole."""
 LEAST_CHARS = 24
-"""Characters below which a description says nothing."""
+"""Characters below which a description is useless."""
 RECENT = 8
-"""Skills used last whose descriptions stay whole."""
+"""Recently used skills whose descriptions stay whole."""
 MORE_BYTES = 90
-"""Bytes for the line about those that are not listed."""
+"""Bytes for the note on skills that are not listed."""
 SOURCES: Sequence[Owner] = ("bundled", "user", "project")
 HEADING = """\
 # Skills
@@ -41,8 +40,8 @@ Instructions for particular work. When one fits what is asked, call activate_ski
 
 
 @frozen
-class SkillLine:
-    """A skill that a model may start, and what is said of it, on one line."""
+class ListedSkill:
+    """A skill that models may start, with its description on one line."""
 
     skill: Skill
     description: str
@@ -58,20 +57,20 @@ class SkillLine:
 
 
 @frozen
-class Catalogue:
-    """``shortened`` are the skills whose descriptions the text does not hold whole, ``left`` how many it leaves out."""
+class SkillCatalogue:
+    """The catalogue for models. ``shortened``: skills with shortened descriptions; ``left``: number of omitted ones."""
 
     text: str = ""
-    shortened: tuple[SkillLine, ...] = ()
+    shortened: tuple[ListedSkill, ...] = ()
     left: int = 0
 
 
-def catalogue(skills: ActiveSkills, recent: Sequence[str] = (), sources: Sequence[Owner] = SOURCES) -> Catalogue:
-    """What models are told of, the same for the same skills. Those that ship with ba and the ``recent`` ones are whole,
-    the others as long as all of them fit. Blocks."""
+def catalogue(skills: ActiveSkills, recent: Sequence[str] = (), sources: Sequence[Owner] = SOURCES) -> SkillCatalogue:
+    """Return the catalogue, which is the same for the same skills. Bundled and ``recent`` ones are whole, the others
+    as long as all fit. Blocks."""
     lines = [line for line in offered(skills) if line.skill.source in sources]
     if not lines:
-        return Catalogue()
+        return SkillCatalogue()
     bundled = [line for line in lines if line.skill.source == "bundled"]
     own = [line for line in lines if line.skill.source != "bundled"]
     newest = set(recent[:RECENT])
@@ -87,27 +86,27 @@ def catalogue(skills: ActiveSkills, recent: Sequence[str] = (), sources: Sequenc
     listed = [shown[line.skill.id] for line in lines if line.skill.id in shown]
     more = [f"- and {left} more: look for them with tool_search"] if left else []
     shortened = tuple(line for line in others if line.skill.id not in shown or line.cut(room))
-    return Catalogue("\n".join([HEADING, *listed, *more]), shortened, left)
+    return SkillCatalogue("\n".join([HEADING, *listed, *more]), shortened, left)
 
 
-def offered(skills: ActiveSkills) -> Sequence[SkillLine]:
-    """All skills that a model may start. Blocks."""
+def offered(skills: ActiveSkills) -> Sequence[ListedSkill]:
+    """Return all skills that models may start. Blocks."""
     if not skills.choices.enabled:
         return ()
     clean = skills.catalog.ingress.clean
     found = [skill for skill in skills.catalog.usable() if skills.offered(skill)]
-    # Heads are clean already; what a skills.yaml says is not.
+    # Texts of skills.yaml, unlike those of skills, are not clean yet.
     said = {skill.id: skills.choices.of(skill.id).description for skill in found}
-    return [SkillLine(skill, _one_line(clean(said[skill.id]) or skill.head.description)) for skill in found]
+    return [ListedSkill(skill, _one_line(clean(said[skill.id]) or skill.head.description)) for skill in found]
 
 
-def fitting(words: str, lines: Sequence[SkillLine], most: int, least: float = 0) -> Sequence[SkillLine]:
-    """The skills that share words with a prompt or a query, the best first."""
+def fitting(words: str, lines: Sequence[ListedSkill], most: int, least: float = 0) -> Sequence[ListedSkill]:
+    """Return the skills that share words with a prompt or query, the best first."""
     return matching(words, lines, lambda line: (line.skill.id, line.description), least)[:most]
 
 
-def _room(lines: Sequence[SkillLine], most: int) -> int:
-    """Characters that each description may have so that all lines take ``most`` bytes; 0 where only names fit."""
+def _room(lines: Sequence[ListedSkill], most: int) -> int:
+    """Return the characters for each description with which all lines fit into ``most`` bytes; 0 if only names fit."""
     low, high = LEAST_CHARS - 1, WHOLE_CHARS
     while low < high:
         middle = (low + high + 1) // 2
@@ -118,8 +117,8 @@ def _room(lines: Sequence[SkillLine], most: int) -> int:
     return low if low >= LEAST_CHARS else 0
 
 
-def _left(lines: Sequence[SkillLine], room: int, most: int) -> int:
-    """How many of the last lines do not fit even without descriptions."""
+def _left(lines: Sequence[ListedSkill], room: int, most: int) -> int:
+    """Return the number of last lines that do not fit even without descriptions."""
     listed = [line.listed(room) for line in lines]
     if _size(listed) <= most:
         return 0
@@ -141,17 +140,17 @@ def _size(lines: Sequence[str]) -> int:
 
 
 FOUND = 5
-"""Skills that a search gives at most."""
+"""Most skills of a search."""
 MAX_RESTATEMENTS = 3
-"""How often instructions that got lost are said again within one turn."""
+"""How often lost instructions are repeated within a turn."""
 SUGGESTED = 3
-"""Skills that are named with a prompt at most."""
+"""Most skills suggested with a prompt."""
 SUGGESTED_ABOVE = 2.5
-"""How well a skill must fit a prompt to be named: its name, or three words of its description."""
+"""Lowest score of a suggested skill: its name, or three words of its description."""
 
 
 class SkillNotes:
-    """core.agent.Interceptor: carries out what the person asked for, and says again what a compression took."""
+    """core.agent.Interceptor: applies the user's changes, and repeats instructions that compression removed."""
 
     def __init__(self, skills: ActiveSkills) -> None:
         self.skills = skills
@@ -164,8 +163,8 @@ class SkillNotes:
         self._found: dict[tuple[str, str], tuple[int, Message]] = {}
 
     @cached_property
-    def listed(self) -> Catalogue:
-        """The skills that the system prompt lists; the same as long as the session is open. Blocks the first time."""
+    def listed(self) -> SkillCatalogue:
+        """Return the catalogue of the system prompt, fixed while the session is open. Blocks the first time."""
         return catalogue(self.skills, self.skills.context.recent.ids())
 
     @property
@@ -174,21 +173,21 @@ class SkillNotes:
 
     @cached_property
     def own_catalogue(self) -> str:
-        """The part of it that ships with ba, and so shares the room of the first request."""
+        """Return the bundled part of the catalogue, which shares the room of the first request."""
         return catalogue(self.skills, (), ("bundled",)).text
 
     def search(self, query: str) -> Sequence[tuple[str, str]]:
-        """Names and descriptions of the skills that fit ``query``, for the search of tools. Blocks."""
+        """Return names and descriptions of skills that match ``query``, for tool_search. Blocks."""
         return [(line.skill.id, line.description) for line in fitting(query, offered(self.skills), FOUND)]
 
     def stack(self, branch: Branch) -> SkillStack:
-        """The stack as it will be when all that has been done in this step is folded."""
+        """Return the stack with all changes of this step, including those not yet folded."""
         folded = branch.transcript.skills
         known = self._ahead.get(branch)
         return SkillStack(known[1] if known and known[0] is folded else folded)
 
     def keep(self, branch: Branch, stack: SkillStack) -> None:
-        """Remember what a result that is on its way will make of the stack: others may be on theirs."""
+        """Note the stack that a pending result will lead to, as other results may be pending too."""
         self._ahead[branch] = (branch.transcript.skills, stack.active)
 
     async def before(self, branch: Branch) -> None:
@@ -204,15 +203,15 @@ class SkillNotes:
             except UsageError as error:
                 branch.emit(Notice(str(error), "warning", error.hint))
         for active in branch.transcript.skills:
-            if not self._stands(active, branch):
+            if not self._has_instructions(active, branch):
                 await self._say_again(active, branch)
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        """Nothing: a skill does not end with a turn."""
+        """Do nothing: skills stay active after a turn."""
 
-    def _stands(self, active: ActiveSkill, branch: Branch) -> bool:
-        """Whether the model still has the instructions. Where they were found is looked at first: a step must not
-        cost more in a longer conversation."""
+    def _has_instructions(self, active: ActiveSkill, branch: Branch) -> bool:
+        """Return whether the model still has the instructions. Their last known place is checked first, so that the
+        cost does not grow with the conversation."""
         messages, key = branch.transcript.messages, (branch.name, active.activation)
         place, message = self._found.get(key, (0, None))
         if place < len(messages) and messages[place] is message:
@@ -224,19 +223,19 @@ class SkillNotes:
         return False
 
     def _catch_up(self, branch: Branch) -> None:
-        """Results of calls that ran side by side may have been folded in another order than they were made in."""
+        """Correct the stack after parallel calls whose results were folded in another order."""
         known = self._ahead.pop(branch, None)
         if known and known[1] != branch.transcript.skills:
             branch.emit(SkillsChanged(known[1]))
 
     def _begin(self, branch: Branch) -> None:
-        """In a new session, what is to be active from its start comes before what the person asked for."""
+        """Start the skills of a new session before those that the user asked for."""
         if any(message.role == "assistant" for message in branch.transcript.messages):
             return
         later = self.skills.take_queued()
         for id in self.skills.choices.core if self.skills.choices.enabled else ():
             skill = self.skills.catalog.get(id)
-            # Of a name that is none, or a broken one, the start has told.
+            # Unknown and broken skills were reported at the start.
             if skill and not skill.head.trouble:
                 self.skills.queue(SkillChange(id, request=ActivationRequest(id, "core")))
         for change in later:
@@ -250,7 +249,7 @@ class SkillNotes:
         branch.emit(Notice(text, "info", "It finds them with tool_search; you can start any: /NAME."))
 
     async def _suggest(self, branch: Branch) -> None:
-        """Name the skills that fit a new prompt and whose descriptions the system prompt holds only in part."""
+        """Suggest skills that match a new prompt and whose descriptions are incomplete in the system prompt."""
         messages = branch.transcript.messages
         words = messages[-1].own_text if messages and messages[-1].role == "user" else ""
         if not self.listed.shortened or not words.strip():
@@ -268,7 +267,7 @@ class SkillNotes:
         if skill.id in stack:
             if change.request.by != "person":
                 return
-            # The person starts it anew, perhaps with other parameters.
+            # The user starts it again, perhaps with other parameters.
             stack.end(skill.id)
         request = ActivationRequest(
             skill.id, change.request.by, change.request.parameters, chain=stack.active, id=change.request.id
@@ -278,10 +277,10 @@ class SkillNotes:
             stack.push(activated.active)
             self._inject(activated, stack, branch)
 
-    def _inject(self, activated: Activated, stack: SkillStack, branch: Branch) -> None:
-        """All of it or nothing, and nothing in between: there is no await here."""
+    def _inject(self, activated: SkillActivation, stack: SkillStack, branch: Branch) -> None:
+        """Add all notes of an activation. Without an await nothing can come in between."""
         branch.emit(SkillsChanged(stack.active))
-        started = {"person": "The person started", "file": "A file is attached, which started"}
+        started = {"person": "The user started", "file": "A file is attached, which started"}
         who = started.get(activated.request.by, "The settings started")
         branch.emit(Steered(_note(f"{who} the skill {activated.request.skill}.\n{activated.instructions}")))
         for note in activated.notes:
@@ -292,7 +291,7 @@ class SkillNotes:
         stack = self.stack(branch)
         ended = ", ".join(skill.id for skill in stack.end(change.id))
         branch.emit(SkillsChanged(stack.active))
-        branch.emit(Steered(_note(f"The person ended the skill {ended}. Its instructions hold no longer.")))
+        branch.emit(Steered(_note(f"The user ended the skill {ended}. Its instructions hold no longer.")))
         branch.emit(Notice(f"The skill {ended} has ended."))
 
     async def _say_again(self, active: ActiveSkill, branch: Branch) -> None:
@@ -316,7 +315,7 @@ def _note(text: str) -> Message:
 
 
 def _told(message: Message, active: ActiveSkill) -> Iterator[str]:
-    """Texts that may hold the instructions."""
+    """Yield the texts that may contain the instructions."""
     mark = f'activation="{active.activation}"'
     for block in message.blocks if message.role == "user" else ():
         text = block.content if isinstance(block, ToolOutput) else block.text if isinstance(block, Text) else ""

@@ -1,7 +1,4 @@
-"""The scripts of skills: which there are, what runs one, and whether it is still what was allowed before.
-
-Nothing is run here, and who is asked is not decided here: that is the tool's business.
-"""
+"""The scripts of skills: which exist, what runs them, and whether they are unchanged since they were allowed."""
 
 from __future__ import annotations
 
@@ -15,45 +12,45 @@ from typing import Any, cast
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.resources import exclusive, read_regular, save_whole
-from ba_tui.skills.content import PASSED_OVER
+from ba_tui.skills.content import HERE, PASSED_OVER
 from ba_tui.skills.dependencies import FILE as REQUIREMENTS
-from ba_tui.skills.folders import HERE
 
 FOLDER = "scripts"
 MAX_NAMES = 20
 MAX_FILES = 2_000
 MAX_BYTES = 32_000_000
-"""Files and bytes of a scripts folder that are looked into; of the rest, size and time count."""
+"""Files and bytes of a scripts folder that are hashed; for the rest, size and time are hashed."""
 MAX_TEXT_BYTES = 200_000
 
 RUNNERS: Mapping[str, str] = {
     ".py": "python", ".sh": "bash", ".bash": "bash", ".zsh": "zsh", ".js": "node", ".mjs": "node", ".cjs": "node",
     ".rb": "ruby", ".pl": "perl", ".php": "php", ".lua": "lua", ".r": "Rscript", ".ps1": "pwsh",
 }  # fmt: skip
-"""What runs a script whose first line does not say so, by the end of its name."""
+"""Runners of scripts without a ``#!`` line, by file name ending."""
 SHEBANG_BYTES = 256
 _VERSIONED = regex(r"(python|ruby|perl|php|lua|node)[\d.]+")
 
 
 class NoScript(BaError):
-    """There is no such script, or it may not be run."""
+    """The script does not exist, or may not run."""
 
     kind = "not_found"
 
 
 class ScriptRefused(NoScript):
-    """It lies where no script of the skill may lie, or nothing runs such a file."""
+    """The script is outside the skill, or no program runs such files."""
 
     kind = "invalid_parameters"
 
 
 @frozen
 class SkillScript:
-    """``name`` from the skill's scripts folder, or from ``folder``, the skill's own; both paths are real ones.
-    ``runner``: the words that go before its path, such as ``python``; none where it is a program itself."""
+    """A script. ``name`` is relative to the scripts folder, or to the skill's ``folder``; both paths are resolved.
+    ``runner``: the words before its path, such as ``python``; none for a program."""
 
     skill: str
     name: str
@@ -67,7 +64,7 @@ class SkillScript:
 
     @property
     def text(self) -> str:
-        """What it says, for people; of a very long one the beginning. Reads the disk."""
+        """Return the source for the user; of a very long one the beginning. Reads the disk."""
         try:
             return clean_text(read_regular(self.path, MAX_TEXT_BYTES).decode("utf-8", "replace"))
         except OSError:
@@ -75,10 +72,10 @@ class SkillScript:
 
 
 def script_of(skill: str, folder: Path, name: str) -> SkillScript:
-    """The script ``name`` of the skill in ``folder``. Reads the disk.
+    """Return the script ``name`` of the skill in ``folder``. Reads the disk.
 
     Raises:
-        NoScript: there is none. ScriptRefused: it lies outside the skill, or no program runs such files.
+        NoScript: there is none. ScriptRefused: it is outside the skill, or no program runs such files.
     """
     plain = plain_name(skill, name)
     if not plain or "\0" in plain or plain.startswith(("/", "~")) or ".." in plain.split("/") or "\\" in plain:
@@ -87,7 +84,7 @@ def script_of(skill: str, folder: Path, name: str) -> SkillScript:
         )
     base = Path(os.path.realpath(folder))
     near = base / FOLDER / plain
-    # A link may lead to another script, but nowhere else; nor may the scripts folder be one that leads away.
+    # A link may lead only to another script; the scripts folder may not lead out of the skill.
     path = Path(os.path.realpath(near if os.path.lexists(near) else base / plain))
     if not path.is_relative_to(base):
         raise ScriptRefused(f"{skill}/{plain} leads out of the skill's folder, so it is not run.", _there(folder))
@@ -106,7 +103,7 @@ def script_of(skill: str, folder: Path, name: str) -> SkillScript:
 
 
 def plain_name(skill: str, name: str) -> str:
-    """``name`` from the scripts folder, or from the skill's, however instructions and listings write it."""
+    """Return ``name`` relative to the scripts folder, or to the skill's, in whatever form it was given."""
     name = name.strip()
     for here in (*HERE, f"skills/{skill}", f"@skill:{skill}"):
         name = name.removeprefix(f"{here}/")
@@ -119,13 +116,13 @@ def plain_name(skill: str, name: str) -> str:
 
 
 def scripts_in(folder: Path) -> tuple[str, ...]:
-    """What of a skill can be run, by name. Reads the disk."""
+    """Return the scripts of a skill by name. Reads the disk."""
     names = (path.relative_to(folder).as_posix() for path in _files(folder) if _runner(path) is not None)
     return tuple(sorted(name.removeprefix(f"{FOLDER}/") for name in names))
 
 
 def _runner(path: Path) -> tuple[str, ...] | None:
-    """What its first line says that runs it, else what runs files of such a name; None where nothing does."""
+    """Return the runner in a script's first line, else that of its name ending; None if there is none."""
     try:
         first = read_regular(path, SHEBANG_BYTES).partition(b"\n")[0]
     except OSError:
@@ -144,11 +141,11 @@ def _runner(path: Path) -> tuple[str, ...] | None:
 
 
 def digest(script: SkillScript) -> str:
-    """A hash of all that runs with the script: whatever lies in the skill but text may be imported by it. Packages have
-    a question of their own. Reads the disk."""
+    """Return a hash of the script and of all files that it may import: those of the skill except texts. Installed
+    packages have their own question. Reads the disk."""
     found = hashlib.sha256()
     home, left = script.folder, MAX_BYTES
-    # Its own folder first: of a large skill not all is looked into.
+    # Hash the script's own folder first, as the size is limited.
     files = dict.fromkeys((script.path, *_files(script.path.parent), *_files(home)))
     for path in (path for path in files if path.suffix.lower() != ".md" and path != home / REQUIREMENTS):
         found.update(f"{path.relative_to(home).as_posix()}\0".encode("utf-8", "surrogateescape"))
@@ -164,18 +161,18 @@ def digest(script: SkillScript) -> str:
     return found.hexdigest()
 
 
-class Allowed:
-    """What scripts were when they last were allowed to run, kept in ``file`` from one start to the next."""
+class AllowedScripts:
+    """The digests of scripts when they were last allowed to run, stored in ``file``."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def last(self, script: SkillScript) -> str:
-        """Its digest then; empty when it never ran. Reads the disk."""
+        """Return the script's last digest; empty if it never ran. Reads the disk."""
         return self._read().get(str(script.folder), {}).get(script.name, "")
 
     def note(self, script: SkillScript, digest: str) -> None:
-        """Raises StorageError: it can't be kept."""
+        """Save a digest. Raises StorageError."""
         if self.last(script) == digest:
             return
         with exclusive(self._file.parent):
@@ -185,12 +182,9 @@ class Allowed:
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            data: Any = json.loads(read_regular(self._file, 100 * MAX_TEXT_BYTES))
-        except (OSError, ValueError, RecursionError):
+            whole = read_object(read_regular(self._file, 100 * MAX_TEXT_BYTES)) or {}
+        except OSError:
             return {}
-        if not isinstance(data, dict):
-            return {}
-        whole = cast("dict[str, Any]", data)
         return {
             folder: {name: str(value) for name, value in cast("dict[str, Any]", names).items()}
             for folder, names in whole.items()
@@ -199,7 +193,7 @@ class Allowed:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Regular files below ``folder``, in a steady order and not more than many; links are not followed."""
+    """Yield regular files below ``folder`` in a fixed order, up to a limit; links are not followed."""
     found = 0
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in PASSED_OVER)

@@ -1,21 +1,137 @@
-"""Validates a skill's folder by the rules of the public format, to the letter: names, lengths, fields, strict YAML.
-
-How lenient one is loaded all the same stands in ``frontmatter``.
-"""
+"""Reads and validates the SKILL.md of a skill. ``read_head`` is lenient: it uses what it can and warns. ``check``
+applies the rules of the public format strictly: names, lengths, fields, YAML."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import unicodedata
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.text.front_matter import MARK
+from ba_tui.core.text.front_matter import MARK, divided, opening, read_fields
+from ba_tui.core.text.wording import clipped, one_word
 from ba_tui.core.values import frozen
 from ba_tui.resources import read_regular
-from ba_tui.skills.frontmatter import FIELDS, MAX_DESCRIPTION, MAX_NAME
+from ba_tui.settings.tool_names import FIELDS as TOOLS
+from ba_tui.settings.tool_names import tools_in
+
+OURS = ("model", "disable-model-invocation", "user-invocable", "argument-hint")
+"""Supported fields of other assistants, besides those of the format."""
+FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+MAX_DESCRIPTION = 1_024
+MAX_NAME = 64
+_SWITCHES = ("name", "model", "disable-model-invocation", "user-invocable", "metadata")
+"""Fields that must be valid YAML: their values are no prose."""
+
+
+@frozen
+class Head:
+    """The front matter. ``trouble``: why the skill can't be used, with the line where known; the other fields are
+    then a guess."""
+
+    name: str = ""
+    description: str = ""
+    tools: tuple[str, ...] = ()
+    model: str = ""
+    hidden: bool = False
+    """Whether only the user may start it."""
+    for_models: bool = False
+    """Whether only models may start it."""
+    exclusive: bool = False
+    hint: str = ""
+    """A hint on its arguments, for the user."""
+    trouble: str = ""
+    warnings: tuple[str, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def decoded(raw: bytes, *, whole: bool) -> str:
+    """Decode a file, without byte order mark and with ``\\n`` line ends. If it is not ``whole``, a character that is
+    cut at the end is dropped.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    text = codecs.getincrementaldecoder("utf-8-sig")().decode(raw, whole)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_head(text: str, folder: str) -> Head:
+    """Read the front matter of ``text``, the file or its beginning. A skill without a name is named like its
+    ``folder``."""
+    matter, body, _ = divided(text)
+    heading, paragraph = opening(body)
+    if matter is None:
+        if text.lstrip().startswith(f"{MARK}\n"):
+            return Head(folder, trouble="line 1: the front matter is not closed with a line ---")
+        name = heading or folder
+        trouble = "" if paragraph else "it has neither front matter nor a paragraph that says what it is for"
+        return Head(name, paragraph, trouble=trouble, warnings=("there is no front matter",))
+    try:
+        fields, mended = read_fields(matter, _SWITCHES)
+    except ValueError as error:
+        return Head(folder, paragraph, trouble=str(error))
+    return _from(fields, folder, (heading, paragraph), [mended] if mended else [])
+
+
+def _from(fields: Mapping[str, Any], folder: str, opening: tuple[str, str], warnings: list[str]) -> Head:
+    heading, paragraph = opening
+    name, description = _text(fields.get("name")), _text(fields.get("description"))
+    if not name:
+        warnings.append("name is missing; the folder's name is used")
+    elif name != folder:
+        warnings.append(f"name is {_short(name)} and the folder's is {_short(folder)}; they should be the same")
+    if len(name) > MAX_NAME:
+        warnings.append(f"name has {len(name)} characters; at most {MAX_NAME} are allowed")
+    if not description:
+        warnings.append("description is missing; the first paragraph is used")
+    elif len(description) > MAX_DESCRIPTION:
+        warnings.append(f"description has {len(description):,} characters; at most {MAX_DESCRIPTION:,} are allowed")
+    unknown = [key for key in fields if key not in (*FIELDS, *OURS) and key.lower() not in TOOLS]
+    if unknown:
+        warnings.append(f"unknown fields are ignored: {', '.join(map(_short, sorted(unknown)))}")
+    extra: Any = fields.get("metadata")
+    metadata = cast("dict[str, Any]", extra) if isinstance(extra, dict) else {}
+    description = description or paragraph
+    return Head(
+        name or folder,
+        " ".join(description.split()),
+        tools_in(fields),
+        _text(fields.get("model")),
+        _yes(fields.get("disable-model-invocation")),
+        _no(fields.get("user-invocable")),
+        _yes(metadata.get("only-allowed-tools")),
+        _text(fields.get("argument-hint")),
+        "" if description else f"nothing says what {_short(heading or name or folder)} is for: description is missing",
+        tuple(warnings),
+        fields,
+    )
+
+
+def id_of(name: str) -> str:
+    """Return ``name`` as one word that is valid after @ and / and in a path."""
+    return one_word(name, MAX_NAME) or "skill"
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _yes(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lower() in {"true", "yes", "on", "1"}
+
+
+def _no(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lower() in {"false", "no", "off", "0"}
+
+
+def _short(text: str) -> str:
+    return repr(clipped(text, 60))
+
 
 FILE = "skill.md"
 NAMES = ("SKILL.md", FILE)
@@ -24,13 +140,13 @@ MAX_COMPATIBILITY = 500
 BODY_TOKENS = 5_000
 CHARACTERS_PER_TOKEN = 4
 _BREAKS = str.maketrans("\x85\u2028\u2029", "\ue085\ue028\ue029")
-"""Line ends in YAML 1.1, which is what is read here, and characters like any in 1.2, which the format goes by."""
+"""Line ends in YAML 1.1, which the parser reads, that are ordinary characters in YAML 1.2, which the format uses."""
 _BREAKS_AGAIN = {stand_in: char for char, stand_in in _BREAKS.items()}
 
 
 @frozen
 class SkillReport:
-    """``errors`` break a rule of the format; ``warnings`` do not."""
+    """The result of a check. ``errors`` violate the format; ``warnings`` do not."""
 
     path: Path
     errors: tuple[str, ...] = ()
@@ -42,11 +158,11 @@ class SkillReport:
 
 
 class UnreadableSkill(ValueError):
-    """The front matter can't be understood by the strict rules; the message names the line where it can."""
+    """The front matter violates the strict rules; the message names the line where known."""
 
 
 def check(path: Path) -> SkillReport:
-    """``path`` is a skill's folder, or the SKILL.md in it. Reads one file; runs nothing and never raises."""
+    """Check a skill's folder, or its SKILL.md. Reads one file; runs nothing and never raises."""
     folder = Path(os.path.abspath(path))  # noqa: PTH100 - its name counts as it is written, not where a link leads
     try:
         if folder.is_file() and folder.name.lower() == FILE:
@@ -62,7 +178,7 @@ def check(path: Path) -> SkillReport:
         return SkillReport(folder, ("There is no file SKILL.md",))
     try:
         raw = read_regular(file, MAX_BYTES + 1)
-        # A byte order mark stays in: by the rules the file begins with ---.
+        # A byte order mark is kept: by the rules a file begins with ---.
         text = raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         fields, body = strict_fields(text)
     except (OSError, UnicodeDecodeError) as error:
@@ -74,7 +190,7 @@ def check(path: Path) -> SkillReport:
 
 
 def skill_file(folder: Path) -> Path | None:
-    """The SKILL.md of ``folder``, in capitals or small letters; None when there is none."""
+    """Return the SKILL.md of ``folder``, in upper or lower case; None if there is none."""
     return next((folder / name for name in file_names(folder) if os.path.exists(folder / name)), None)  # noqa: PTH110 - must not raise
 
 
@@ -88,7 +204,7 @@ def file_names(folder: Path) -> Iterator[str]:
 
 
 def strict_fields(text: str) -> tuple[dict[str, Any], str]:
-    """The fields of the front matter and the body. Raises Unreadable."""
+    """Return the fields of the front matter and the body. Raises UnreadableSkill."""
     if not text.startswith(MARK):
         raise UnreadableSkill("SKILL.md must begin with a line --- that opens the front matter")
     parts = text.split(MARK, 2)
@@ -152,7 +268,7 @@ def _said(value: Any) -> bool:
 
 
 def _strict_mapping(matter: str) -> dict[str, Any]:
-    """YAML as the format has it: every scalar is a text; no JSON style, anchors, tags or repeated keys."""
+    """Parse YAML as the format defines it: every scalar is text; no JSON style, anchors, tags or repeated keys."""
     import yaml  # noqa: PLC0415 - not before the first paint
 
     matter = matter.translate(_BREAKS)
@@ -186,7 +302,7 @@ def _refuse(token: Any, yaml: Any) -> None:
 def _plain(node: Any, yaml: Any) -> Any:
     if isinstance(node, yaml.ScalarNode):
         text = str(node.value).translate(_BREAKS_AGAIN)
-        # YAML gives these two a meaning of their own, so that unquoted they are no text.
+        # These two have a special meaning in YAML, so unquoted they are no text.
         return None if text in {"<<", "="} and node.style is None else text
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, yaml) for item in node.value]
@@ -198,7 +314,7 @@ def _plain(node: Any, yaml: Any) -> Any:
             raise UnreadableSkill(f"The front matter breaks the format (line {line}): a field's name must be a word")
         name = str(key.value).translate(_BREAKS_AGAIN)
         if name == "<<" and key.style is None:
-            # Merged fields count for nothing in the format, but must be well made.
+            # The format ignores merged fields, but they must be valid.
             for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 if not isinstance(merged, yaml.MappingNode):
                     raise UnreadableSkill(

@@ -1,7 +1,4 @@
-"""Shortens the text of a result by its kind (JSON, table, listing …) to the level brief or standard. Pure.
-
-Which level a call gets and where the whole is kept is the output guard's business.
-"""
+"""Shortens the text of a result by its kind (JSON, table, listing …) to the level brief or standard. No I/O."""
 
 from __future__ import annotations
 
@@ -12,30 +9,31 @@ from typing import Any, TypeAlias, cast
 from ba_tui.core.results import Kind, OutputLevel
 from ba_tui.core.text.wording import clipped, count
 from ba_tui.processes.terminal_text import cut_away
-from ba_tui.sessions.results.structure import LOOK, WHOLE, outline, parsed
+from ba_tui.sessions.artifact_contents import LOOK, WHOLE, outline, parse_json
 
 ROOM: Mapping[OutputLevel, int] = {"brief": 200, "standard": 30_000, "full": 60_000}
-"""Characters of a result that are given as they are."""
+"""Characters of a result that is not shortened."""
 BRIEF_FACTS = 240
 BRIEF_WORDS = 100
 BRIEF_ERROR = 1_000
 NOTE = 80
-"""The longest words about what is left out, without those about where it can be read."""
+"""Characters of the longest note on omitted text, without its reference."""
 
 Format: TypeAlias = Callable[[str, OutputLevel, int, str], str]
-"""Shortens ``text``, which is longer than ``room``; ``rest`` says where the whole is (``; whole: …``), or is empty."""
+"""Shortens ``text``, which exceeds ``room``; ``rest`` names the place of the whole (``; whole: …``) or is empty."""
 
 
 def shortened(text: str, kind: Kind, level: OutputLevel, rest: str) -> str:
-    """``text`` as ``level`` wants it; the same where it fits anyway."""
+    """Return ``text`` shortened for ``level``; unchanged if it fits."""
     room = ROOM[level]
     return text if len(text) <= room else FORMATS[kind](text, level, room, rest)
 
 
 def head_and_tail(text: str, room: int, rest: str = "", *, noun: str = "line", share: float = 0.5) -> str:
-    """The beginning (``share`` of it) and the end of ``text`` within ``room`` characters, cut at line ends.
+    """Return the beginning (``share`` of the room) and the end of ``text`` within ``room`` characters, cut at line
+    ends.
 
-    Only a line that is longer than half of its part is cut within.
+    A line is split only if it is longer than half of its part.
     """
     if len(text) <= room:
         return text
@@ -61,7 +59,7 @@ def _text(text: str, level: OutputLevel, room: int, rest: str) -> str:
         return head_and_tail(text, room, rest)
     first = " ".join(text[:LOOK].strip().split("\n", 1)[0][: BRIEF_WORDS // 2].split())
     *_, before, last = "", *text[-LOOK:].strip().rsplit("\n", 2)
-    # A note such as [exit code 1] says more together with the line before it.
+    # A note such as [exit code 1] is clearer with the line before it.
     ending = f"{before} {last}" if last.startswith("[") else last
     last = " ".join(ending[-(BRIEF_WORDS - len(first)) :].split())
     lines, size = _size(text)
@@ -74,7 +72,7 @@ def _json(text: str, level: OutputLevel, room: int, rest: str) -> str:
     if len(text) > WHOLE:
         return head_and_tail(text, room, rest)
     try:
-        shown = _parts(parsed(text), room - NOTE - len(rest))
+        shown = _parts(parse_json(text), room - NOTE - len(rest))
     except (ValueError, RecursionError):
         shown = ""
     return f"{shown}{_noted(rest)}" if shown else head_and_tail(text, room, rest)
@@ -91,7 +89,7 @@ def _parts(value: Any, room: int) -> str:
 
 
 def _items(items: list[Any], room: int) -> str:
-    """The first items that fit, one a line; nothing when not even one does."""
+    """Return the first items that fit, one per line; empty if none fits."""
     shown: list[str] = []
     for item in items:
         line = json.dumps(item, ensure_ascii=False)
@@ -105,7 +103,7 @@ def _items(items: list[Any], room: int) -> str:
 
 
 def _pairs(pairs: Mapping[str, Any], room: int) -> str:
-    """Every key that fits with its value, where that is not too long, else with what it is made of."""
+    """Return the keys that fit, each with its value, or with the value's type and size if that is too long."""
     share = max(200, room // max(1, len(pairs)))
     shown: list[str] = []
     for key, value in pairs.items():
@@ -131,7 +129,7 @@ def _made_of(value: Any) -> str:
 
 
 def _rows(kind: Kind, noun: str) -> Format:
-    """For what comes line by line, the first of them the most useful."""
+    """Return a format for lines of which the first are the most useful."""
 
     def shorten(text: str, level: OutputLevel, room: int, rest: str) -> str:
         if level == "brief":
@@ -142,7 +140,7 @@ def _rows(kind: Kind, noun: str) -> Format:
 
 
 def _outlined(text: str, kind: Kind, rest: str) -> str:
-    """The key facts, for structured text."""
+    """Return the key facts of structured text; empty if there are none."""
     part = text[: WHOLE if kind in {"json", "table"} and len(text) <= WHOLE else LOOK]
     lines, size = _size(text)
     facts = outline(part, kind, lines, whole=len(part) == size)
@@ -153,7 +151,7 @@ def _outlined(text: str, kind: Kind, rest: str) -> str:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Return the lines and characters of what ``text`` was, before parts of it were left out."""
+    """Return the number of lines and characters that ``text`` had before parts were left out."""
     lines, size = cut_away(text)
     return lines + (not text.endswith("\n")), size
 
@@ -172,8 +170,8 @@ FORMATS: Mapping[Kind, Format] = {
 
 
 def failed(text: str, level: OutputLevel, rest: str, wording: str) -> str:
-    """Return the text of a failed call for ``level``: ``wording``, the failure's own text, stays, and what was printed
-    until then, which follows it, is shortened."""
+    """Return the text of a failed call: ``wording``, the failure's own text, unchanged, and the printed output
+    shortened."""
     room = ROOM[level]
     if len(text) <= room:
         return text

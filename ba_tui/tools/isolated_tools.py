@@ -1,7 +1,7 @@
-"""The tools of an agent that works in a copy of the project: those for files, over the copy, and a few of the session.
+"""The tools of an agent that works in a copy of the project: file tools over the copy, and a few of the session's.
 
-It has no commands: what they are judged by (links, folders, variables) would be that of the project, while they would
-run on files that the agent itself wrote. It starts no agents, and has no tool that reads or writes the project.
+It has no commands: links, folders and variables would be judged in the project, but the commands would run on files
+that the agent wrote. It starts no agents, and has no tool that reads or writes the project itself.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.results import Display, ToolResult, failure
+from ba_tui.core.teamwork import ProjectCopy
 from ba_tui.core.tool import Call, Effect, Guard, Tool
-from ba_tui.core.values import frozen
+from ba_tui.core.values import Once, frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.guards.hook_guards import UNHOOKED, HookGuards
-from ba_tui.tools.guards.once import Memory
+from ba_tui.tools.editing.seen_files import SeenFiles
 from ba_tui.tools.guards.permission import CallJudge, Remember
+from ba_tui.tools.guards.pipeline import UNHOOKED, HookGuards, SharedGuards, pipeline
+from ba_tui.tools.guards.repeats import CallMemory
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.toolbox import SessionPlace, Shared, builtin_tools, pipeline
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from ba_tui.write_ahead import write_ahead
 
-# Paths of an agent that works in a copy. Hooks and rules see each path as the project has it, without ``..``, so that
-# their rules apply in the copy; the tool gets the same path below the copy.
+# Hooks and rules see each path as in the project, without ``..``, so that their rules apply in the copy; the tool gets
+# the same path below the copy.
 
 PLAIN = "In a copy of the project a patch names files by paths from its folder, without '..'."
 ELSEWHERE = "An agent that works in a copy of the project changes nothing outside that copy."
@@ -36,42 +36,45 @@ ELSEWHERE = "An agent that works in a copy of the project changes nothing outsid
 
 @frozen
 class CopyPaths:
-    """``workspace`` is the session's, ``inside`` that of the copy: the same folder, seen from the copy's top."""
+    """Converts paths between project and copy. ``workspace`` is the session's, ``inside`` that of the copy: the same
+    folder, seen from the copy's top."""
 
     copy: ProjectCopy
     workspace: Workspace
 
     @property
     def inside(self) -> Workspace:
-        """The workspace of the copy: only there its agent writes. What is lent to the session is lent here."""
+        """Return the workspace of the copy, with the folders that are lent to the session."""
         root, copy = self.workspace.root, self.copy
         own = copy.files / root.relative_to(copy.project) if root.is_relative_to(copy.project) else copy.files
         return Workspace(own, (copy.files,), self.workspace.lent)
 
     def in_project(self, path: Path) -> Path:
-        """Where the resolved ``path`` lies in the project; one outside the copy stays."""
+        """Return the project's path for the resolved ``path``; unchanged if that is outside the copy."""
         copy = self.copy
         return copy.project / path.relative_to(copy.files) if path.is_relative_to(copy.files) else path
 
     def as_project(self, text: str) -> str:
-        """``text`` as the project calls that path: from the session's folder, or whole. Raises PathRefused."""
+        """Return ``text`` as a path in the project, relative to the session's folder where possible. Raises
+        PathRefused."""
         path = self.in_project(self.workspace.named(text))
         root = self.workspace.root
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
     def in_copy(self, text: str) -> str:
-        """What the copy calls a path that ``as_project`` gave."""
+        """Convert a path from ``as_project`` to one in the copy."""
         path, copy = Path(text), self.copy
         inside = path.is_absolute() and path.is_relative_to(copy.project)
         return str(copy.files / path.relative_to(copy.project)) if inside else text
 
     def leads(self, texts: Sequence[str]) -> list[Path]:
-        """Where the paths of a call lead in the copy, its links followed. Raises PathRefused."""
+        """Return the resolved paths of a call in the copy. Raises PathRefused."""
         return [self.inside.resolve(self.in_copy(text)) for text in texts]
 
     def judging(self, judge: CallJudge) -> CallJudge:
-        """``judge`` for the calls of the agent: what it says of the paths in the project, and of those that the links
-        of the copy lead to. The stricter one holds. No answer is remembered: a rule would hold in the project, too."""
+        """Return ``judge`` for the agent's calls: it judges the paths in the project and those that links in the
+        copy lead to, and the stricter verdict applies. No answer is remembered, as a rule would apply in the
+        project, too."""
 
         def judged(request: JudgedCall) -> Judgement:
             texts, writes = request.tool.paths(request.args), request.tool.effect_of(request.args) is not Effect.READ
@@ -92,8 +95,8 @@ class CopyPaths:
         return judged
 
     def opened_here(self, tool: Tool) -> Tool:
-        """``tool``, which is made for ``inside``, called with the paths of the project. The mode does not ask about its
-        changes: they reach the project only by a call that is judged there."""
+        """Return ``tool``, made for ``inside``, for calls with paths of the project. The mode does not ask about its
+        changes: they reach the project only through a call that is judged there."""
 
         def mapped(args: Mapping[str, Any]) -> dict[str, Any]:
             return _with_paths(tool, args, self.in_copy)
@@ -111,7 +114,7 @@ class CopyPaths:
         return replace(tool, run=run, preview=preview if tool.preview else None, facts=facts, concern=concern)
 
     def named_here(self, guard: Guard) -> Guard:
-        """``guard``, before which the paths of a call are put as the project has them."""
+        """Return ``guard`` for calls whose paths are first converted to those of the project."""
 
         def around(tool: Tool) -> Tool:
             guarded = guard(tool)
@@ -139,7 +142,7 @@ def _with_paths(tool: Tool, args: Mapping[str, Any], change: Callable[[str], str
 
 
 def _about(tool: Tool, paths: tuple[str, ...]) -> Tool:
-    """``tool`` as one whose calls are about ``paths``, whatever their arguments say."""
+    """Return ``tool`` with calls on ``paths``, regardless of their arguments."""
 
     def named(args: Mapping[str, Any]) -> tuple[str, ...]:
         return paths
@@ -148,7 +151,7 @@ def _about(tool: Tool, paths: tuple[str, ...]) -> Tool:
 
 
 def _winding(text: str) -> bool:
-    """Whether a path within a patch could mean one place in the project and another one in the copy."""
+    """Return whether a path in a patch could mean different files in the project and the copy."""
     return text.startswith(("/", "~")) or text[:5].casefold() == "file:" or ".." in PurePosixPath(text).parts
 
 
@@ -160,32 +163,28 @@ def _stricter(one: Judgement, other: Judgement) -> Judgement:
 FILES = frozenset({
     *("read_file", "write_file", "edit_file", "apply_patch", "list_files", "glob", "grep"),
 })  # fmt: skip
-"""Made anew over the copy."""
+"""File tools, made for the copy."""
 SHARED = frozenset({
     *("todo_write", "todo_read", "calculator", "now", "ask_user", "read_artifact", "web_search", "web_fetch"),
 })  # fmt: skip
-"""The session's own: they neither read nor write files of the project."""
+"""Tools of the session that do not touch files of the project."""
 
 
 @frozen
 class IsolatedTools:
-    """What the tools of all isolated agents of a session are made with: the session's ``place``, its ``judge`` and its
-    tools by name; ``shared`` is what its guards share."""
+    """Makes the tools of isolated agents from the session's ``place``, ``judge`` and registry; ``shared`` is the
+    shared state of its guards."""
 
     definitions: Mapping[str, Definition]
     place: SessionPlace
     judge: CallJudge
     remember: Remember
-    shared: Shared
+    shared: SharedGuards
     registry: Callable[[], Registry]
     hooks: HookGuards = UNHOOKED
 
-    def session_guard(self) -> Guard:
-        """The guard of the session's own tools."""
-        return pipeline(self.place, self.judge, self.remember, self.shared, self.hooks)
-
     def registry_of(self, copy: ProjectCopy) -> Registry:
-        """The tools of an agent in ``copy``, as far as the session has them and they are switched on."""
+        """Return the tools of an agent in ``copy``: those that the session has and that are switched on."""
         session, place = self.registry(), self.place
         paths = CopyPaths(copy, place.workspace)
         inside = paths.inside
@@ -194,12 +193,12 @@ class IsolatedTools:
             return place.denied(paths.in_project(path))
 
         there = replace(place, workspace=inside, denied=denied, ahead=write_ahead(copy.files))
-        # Nothing of the copy goes into a checkpoint, and no result that was remembered of the project is its own.
+        # The copy has no checkpoints, and cached results of the project do not apply.
         shared = replace(
             self.shared,
             checkpoint=None,
             recording=None,
-            memory=Memory(lambda text: inside.resolve(paths.in_copy(text))),
+            memory=CallMemory(lambda text: inside.resolve(paths.in_copy(text))),
         )
         guard = paths.named_here(pipeline(place, paths.judging(self.judge), self.remember, shared, self.hooks))
 
@@ -207,7 +206,7 @@ class IsolatedTools:
             return _while_on(session, guard(tool) if tool.name in FILES else tool)
 
         made = Registry(guarded, ToolFiles(bundled("config") / "tools.yaml"))
-        own = {tool.name: tool for tool in builtin_tools(self.definitions, there, known=SeenFiles())}
+        own = {tool.name: tool for tool in builtin_tools(self.definitions, there, known=Once(SeenFiles))}
         for entry in session.entries():
             name = entry.tool.name
             if not entry.persistent or entry.off or name not in FILES | SHARED:
@@ -218,7 +217,7 @@ class IsolatedTools:
 
 
 def _while_on(session: Registry, tool: Tool) -> Tool:
-    """``tool``, which says so instead of working once the person has switched it off."""
+    """Return ``tool``; its calls fail while the user has switched it off."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         entry = session.entry(tool.name)

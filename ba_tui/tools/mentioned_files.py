@@ -1,4 +1,4 @@
-"""Files that prompts mention: judged by the rules, read by the tools, cleaned as a tool's result is."""
+"""Files that prompts mention: judged by the rules, read by the tools, cleaned like results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ba_tui.context.mentions import MentionLines
-from ba_tui.context.surroundings import AttachedFiles, Speaker
+from ba_tui.context.ports import Speaker
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Guard, Tool
@@ -15,20 +15,22 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.secrets.hard_links import secret_file
+from ba_tui.permissions.secrets.sharing import SecretSharing
 from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.tools.formats import head_and_tail
+from ba_tui.tools.guards.output import secrets
 
 SESSION = 12_000
-"""Characters of another session that are attached."""
+"""Most characters attached of another session."""
 KEPT = "it may contain secrets, and secrets are never attached"
 AWAY = "it is a link to {real}, outside this folder; name that path to attach it"
 THEIRS = "the project's own commands can attach only files of this project"
 
 
 class MentionedFiles:
-    """Files and folders of one conversation, read by the tools ``readers`` without their guards: the person names
-    them, so nobody need be asked. ``judge`` tells what the rules say of reading a path, ``clean`` takes secrets out of
-    a result or asks."""
+    """context.ports.AttachedFiles: files and folders of one conversation, read by the tools ``readers`` without their
+    guards: the user names them, so no question is needed. ``judge`` applies the rules to the reading of a path,
+    ``clean`` removes secrets from a result or asks. Files from elsewhere are copied to ``kept``."""
 
     def __init__(
         self,
@@ -36,29 +38,18 @@ class MentionedFiles:
         readers: Mapping[str, Tool],
         judge: Callable[[JudgedCall], Judgement],
         clean: Guard,
+        kept: Path | None,
     ) -> None:
         self._workspace = workspace
         self._readers = readers
         self._judge = judge
         self._cleaning = clean
+        self.kept = kept
+        self.resolve, self.shown = workspace.resolve, workspace.shown
         self._nobody = Branch(Turn(), Transcript())
 
-    def attached(self, kept: Path | None) -> AttachedFiles:
-        """What attachments are made from; files from elsewhere are copied to ``kept``."""
-        where = self._workspace
-        return AttachedFiles(
-            where.resolve,
-            where.shown,
-            self._inside,
-            self._refused,
-            self._secret,
-            self._read,
-            self._listed,
-            kept,
-        )
-
     async def clean(self, name: str, result: ToolResult, branch: Branch) -> ToolResult:
-        """As the result of a tool is: secrets are taken out, or the person is asked."""
+        """See AttachedFiles: as with the result of a tool."""
 
         async def run(_: object, __: Call) -> ToolResult:
             return result
@@ -66,10 +57,12 @@ class MentionedFiles:
         tool = Tool("attachment", "", {}, run, facts=self._readers["read_file"].facts)
         return await self._cleaning(tool).run({"path": name}, Call("mention", branch))
 
-    def _inside(self, path: Path) -> bool:
+    def inside(self, path: Path) -> bool:
+        """See AttachedFiles."""
         return self._workspace.contains(path) or self._workspace.lends(path)
 
-    def _refused(self, text: str, by: Speaker) -> str:
+    def refused(self, text: str, by: Speaker) -> str:
+        """See AttachedFiles."""
         workspace = self._workspace
         try:
             name, real = workspace.both(text)
@@ -77,27 +70,30 @@ class MentionedFiles:
             return str(error)
         if is_secret(name) or is_secret(real):
             return KEPT
-        inside = self._inside(real)
+        inside = self.inside(real)
         if by == "project" and not inside:
             return THEIRS
         if workspace.contains(name) and not inside:
-            # Whoever put the link there meant more by it than the person who names it may know.
+            # The link may lead to more than the user, who names it, knows.
             return AWAY.format(real=shown(real))
-        # What is denied stays denied.
+        # Deny rules apply to mentions, too.
         judged = self._judge(JudgedCall(self._readers["read_file"], {"path": text}, workspace.root))
         return judged.reason if isinstance(judged, Deny) else ""
 
-    def _secret(self, path: Path) -> bool:
+    def secret(self, path: Path) -> bool:
+        """See AttachedFiles."""
         try:
             return secret_file(path, path.stat(), self._workspace)
         except OSError:
             return False
 
-    async def _read(self, path: str, lines: MentionLines | None) -> ToolResult:
+    async def read(self, path: str, lines: MentionLines | None) -> ToolResult:
+        """See AttachedFiles."""
         span = {"offset": lines[0], "limit": lines[1] - lines[0] + 1} if lines else {}
         return await self._run("read_file", {"path": path, **span})
 
-    async def _listed(self, path: str) -> ToolResult:
+    async def listing(self, path: str) -> ToolResult:
+        """See AttachedFiles."""
         return await self._run("list_files", {"path": path})
 
     async def _run(self, name: str, args: dict[str, object]) -> ToolResult:
@@ -105,5 +101,16 @@ class MentionedFiles:
 
 
 def shortened_session(text: str) -> str:
-    """Head and tail of another session, as much as is attached."""
+    """Return head and tail of another session, as attached."""
     return head_and_tail(text, SESSION, share=0.3)
+
+
+def attached_files(
+    workspace: Workspace,
+    readers: Mapping[str, Tool],
+    judge: Callable[[JudgedCall], Judgement],
+    sharing: SecretSharing,
+    kept: Path,
+) -> MentionedFiles:
+    """Return the files of a conversation; secrets in them are shared as in results."""
+    return MentionedFiles(workspace, readers, judge, secrets(sharing), kept)

@@ -1,25 +1,127 @@
-"""All tools there are, by name, with where they come from and what is set of them: the first two of three tiers.
-
-Which of them a model is told of in a turn is ``visible``'s business.
-"""
+"""All tools by name, with their origin and the settings of tools.yaml. ``visible`` decides which of them a model
+sees."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast, get_args
 
-from ba_tui.core.ports.rooms import ToolSource
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.ports.contributions import ToolSource
+from ba_tui.core.results import OutputLevel, ToolResult, failure
+from ba_tui.core.text.wording import did_you_mean
 from ba_tui.core.tool import Call, Guard, Run, Tool
-from ba_tui.core.values import frozen
+from ba_tui.core.values import frozen, late
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
+from ba_tui.settings.document import Problem, shown
+from ba_tui.settings.options import non_empty_text, options_files, switch, unknown
 from ba_tui.tools.own.discovery import Discovery, Module, ToolOrigin, ToolProblem
-from ba_tui.tools.tools_yaml import ToolChoice, ToolChoices, read_tool_choices
+
+# Needed for lists of tools, and by users with own tools.
+missing, worker_tool = (late(f"ba_tui.tools.own.workers:{name}") for name in ("missing", "worker_tool"))
+is_tool_name = late("ba_tui.tools.own.declared_tools:is_tool_name")
+
+
+@frozen
+class ToolChoice:
+    """The settings of one tool in tools.yaml; None for those not set. ``timeout`` in seconds."""
+
+    enabled: bool | None = None
+    available_to_subagent: bool | None = None
+    category: str | None = None
+    tags: tuple[str, ...] | None = None
+    description: str | None = None
+    output_level: OutputLevel | None = None
+    timeout: float | None = None
+    examples: tuple[Mapping[str, Any], ...] | None = None
+
+
+OPTIONS = tuple(each.name for each in fields(ToolChoice))
+
+
+@frozen
+class ToolChoices:
+    """The merged layers of tools.yaml. Tools are listed for models in this order."""
+
+    core: tuple[str, ...] = ()
+    optional: Mapping[str, ToolChoice] = field(default_factory=dict[str, ToolChoice])
+    problems: tuple[ToolProblem, ...] = ()
+    named: Mapping[str, Problem] = field(default_factory=dict[str, Problem])
+    """The names in all files but the bundled one, with their places: a tool of each name must exist."""
+
+    def unknown(self, names: Collection[str]) -> tuple[ToolProblem, ...]:
+        """Return a problem for each name that no tool has."""
+        return tuple(
+            ToolProblem(place.where, f"there is no tool {name!r}{did_you_mean(name, names)}", place.line)
+            for name, place in self.named.items()
+            if name not in names
+        )
+
+
+def read_tool_choices(bundled: Path | None, others: Sequence[Path] = (), read: Read = read_regular) -> ToolChoices:
+    """Read ``bundled`` and the ``others`` that exist, later ones over earlier. Never raises: ``problems`` has the
+    errors."""
+    core: list[str] = []
+    optional: dict[str, ToolChoice] = {}
+    problems: list[Problem] = []
+    named: dict[str, Problem] = {}
+    for path, file in options_files((*([bundled] if bundled else []), *others), ("core", "optional"), read):
+        for name in file.core():
+            if name not in core:
+                core.append(name)
+            if (known := optional.get(name)) and known.enabled is False:
+                optional[name] = replace(known, enabled=None)
+        for name, given in file.optional(_complaint).items():
+            given |= {option: tuple(given[option]) for option in ("tags", "examples") if option in given}
+            optional[name] = replace(optional.get(name, ToolChoice()), **given)
+            if given.get("enabled") is False and name in core:
+                core.remove(name)
+        problems += file.problems
+        named |= {} if path == bundled else file.named
+    return ToolChoices(tuple(core), optional, tuple(map(_problem, problems)), named)
+
+
+def _problem(found: Problem) -> ToolProblem:
+    return ToolProblem(found.where, f"{found.key}: {found.text}" if found.key else found.text, found.line)
+
+
+def _complaint(option: str, value: Any) -> str:
+    """Return what is wrong with an option of a tool; empty if it is valid."""
+    match option:
+        case "enabled" | "available_to_subagent":
+            return switch(value)
+        case "category" | "description":
+            return non_empty_text(value)
+        case "tags":
+            return "" if _texts(value) else f"expected a list of texts, got {shown(value)}"
+        case "examples":
+            return (
+                ""
+                if _mappings(value)
+                else f"expected a list of arguments, such as [{{path: a.txt}}], got {shown(value)}"
+            )
+        case "output_level":
+            levels = get_args(OutputLevel)
+            return "" if value in levels else f"expected one of {', '.join(levels)}, got {shown(value)}"
+        case "timeout":
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            good = number and 0 < value <= 86_400
+            return "" if good else f"expected seconds, more than 0 and at most 86400, got {shown(value)}"
+        case _:
+            return unknown(option, OPTIONS)
+
+
+def _mappings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in cast("list[Any]", value))
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
+
 
 BUILT_IN = "built in"
 SEARCH = "tool_search"
@@ -33,8 +135,8 @@ def _as_it_is(value: Any) -> Any:
 
 @frozen
 class ToolEntry:
-    """A tool within its guards. ``core`` and ``enabled`` ones are told to every model; ``size`` in bytes of schema.
-    ``off``: the person took it away in this session."""
+    """A tool within its guards. Every model sees ``core`` and ``enabled`` ones. ``size``: bytes of the schema.
+    ``off``: the user switched the tool off in this session."""
 
     tool: Tool
     origin: ToolOrigin = "built-in"
@@ -54,15 +156,13 @@ class ToolEntry:
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def lacking(self) -> str:
-        """What the tool needs and is not installed; empty when nothing is."""
-        from ba_tui.tools.own.worker_tools import missing  # noqa: PLC0415 - only lists of tools ask
-
+        """Return the requirement of the tool that is not installed; empty if none is."""
         return missing(self.tool.facts.needs)
 
 
 @frozen
 class ToolFiles:
-    """The ``tools.yaml`` files: the one that ships with ba, and those over it that count now; how they are read."""
+    """The ``tools.yaml`` files: the bundled one, the effective ones over it, and how to read them."""
 
     bundled: Path | None = None
     others: Callable[[], Sequence[Path]] = tuple[Path]
@@ -74,7 +174,7 @@ class ToolFiles:
 
 @dataclass(slots=True)
 class _Raw:
-    """A tool as it came, before files say anything of it and before its guards."""
+    """A tool without settings and guards."""
 
     tool: Tool
     origin: ToolOrigin
@@ -84,8 +184,8 @@ class _Raw:
 
 
 class Registry:
-    """Safe to use from any thread. Every tool passes ``guard`` on its way in. ``clean`` makes a JSON value, such as the
-    schema of a tool that did not come with ba, fit for a model."""
+    """All tools, within ``guard``. Thread-safe. ``clean`` makes a JSON value, such as the schema of a foreign tool,
+    safe for a model."""
 
     def __init__(
         self,
@@ -113,15 +213,15 @@ class Registry:
         self._found_problems: tuple[ToolProblem, ...] = ()
 
     def add(self, tool: Tool, *, origin: ToolOrigin = "built-in", file: str = BUILT_IN, line: int = 0) -> None:
-        """Take in a tool, also while the app runs.
+        """Add a tool; also possible while the app runs.
 
         Raises:
-            ValueError: there is one of that name; says where both are.
+            ValueError: the name is taken; the message names both places.
         """
         self._take(_Raw(tool, origin, file, line))
 
     def get_tool(self, name: str) -> Tool | None:
-        """The tool within its guards, whether a model is told of it or not."""
+        """Return the tool within its guards, whether or not a model sees it."""
         entry = self._entries.get(name)
         return entry.tool if entry else None
 
@@ -129,13 +229,13 @@ class Registry:
         return self._entries.get(name)
 
     def entries(self) -> Sequence[ToolEntry]:
-        """All tools: in the order of tools.yaml, then as they were found."""
+        """Return all tools in the order of tools.yaml, then in the order in which they were found."""
         with self._lock:
             order = {name: index for index, name in enumerate((*self._choices.core, *self._choices.optional))}
             return sorted(self._entries.values(), key=lambda entry: order.get(entry.tool.name, len(order)))
 
     def tools(self) -> dict[str, Tool]:
-        """All that can be called now within their guards, by name."""
+        """Return all tools that can be called now, within their guards, by name."""
         return {entry.tool.name: entry.tool for entry in self.entries()}
 
     def names(self) -> frozenset[str]:
@@ -143,31 +243,31 @@ class Registry:
             return frozenset(self._entries)
 
     def persistent(self, *, for_subagent: bool = False) -> Sequence[ToolEntry]:
-        """What every turn has: the core first, then what is enabled."""
+        """Return the tools of every turn: core tools first, then enabled ones."""
         found = [each for each in self.entries() if each.persistent and (each.tool.facts.subagents or not for_subagent)]
         return sorted(found, key=lambda entry: not entry.core)
 
     def problems(self) -> Sequence[ToolProblem]:
-        """What keeps tools out, and what tools.yaml says that can't be."""
+        """Return why tools can't be used, and the errors in tools.yaml."""
         with self._lock:
             return (*self._found_problems, *self._choices.problems, *self._choices.unknown(self._entries.keys()))
 
     def refresh(self) -> None:
-        """Look at the folders and files again. Blocks while new ones are loaded: call it off the loop."""
+        """Search the folders and files again. Blocks while new tools load: call it off the loop."""
         with self._looking:
             self._apply(self._discovery.look() if self._discovery else ())
             self._joined_problems = tuple(text for source in self._sources for text in self._look(source))
 
     def join(self, sources: Iterable[ToolSource]) -> None:
-        """Ask ``sources`` for tools whenever tools are looked for, from the next time on."""
+        """Add ``sources`` of tools, which the next refresh asks first."""
         self._sources = (*self._sources, *sources)
 
     def outdated(self) -> bool:
-        """Return whether a source has other tools than at the last look."""
+        """Return whether the tools of a source changed since the last refresh."""
         return any(source.outdated() for source in self._sources)
 
     def joined_problems(self) -> Sequence[str]:
-        """What keeps tools of the sources out, as sentences."""
+        """Return why tools of the sources can't be used, as sentences."""
         return self._joined_problems
 
     def _look(self, source: ToolSource) -> Iterator[str]:
@@ -190,9 +290,9 @@ class Registry:
         yield from found.problems
 
     def switch(self, name: str, *, on: bool) -> None:
-        """Enable or disable a tool for as long as the registry lives, whatever the files say.
+        """Enable or disable a tool for the life of the registry, regardless of the files.
 
-        One that is off stays listed where a model was told of it, but a call of it does nothing.
+        A disabled tool stays listed for models that saw it, but calls of it fail.
         """
         with self._lock:
             self._switched[name] = on
@@ -200,7 +300,7 @@ class Registry:
                 self._entries[name] = self._entry(raw)
 
     def close(self) -> None:
-        """End the workers of people's own tools, then call ``closed``."""
+        """End the workers of the user's tools, then call ``closed``."""
         if self._discovery:
             self._discovery.close()
         self._closed()
@@ -223,11 +323,8 @@ class Registry:
             self._found_problems = tuple(problems)
 
     def _adopt(self, module: Module) -> Iterable[ToolProblem]:
-        from ba_tui.tools.own.decorator import NAME  # noqa: PLC0415 - many people have no tools of their own
-        from ba_tui.tools.own.worker_tools import worker_tool  # noqa: PLC0415
-
         for record in module.records:
-            if not NAME.fullmatch(str(record.get("name", ""))):
+            if not is_tool_name(str(record.get("name", ""))):
                 yield ToolProblem(module.shown, "a tool's name needs lower-case letters, digits, _ and - only")
                 continue
             try:
@@ -259,8 +356,8 @@ class Registry:
         name = raw.tool.name
         choice = self._choices.optional.get(name) or ToolChoice()
         core = name in self._choices.core
-        # Files that a person put there are meant to be used; what ships with ba or came with a package is switched on.
-        default = raw.origin in {"user", "project", "extra", "workflow", "mcp"}
+        # The user's own files are enabled; bundled tools and those of packages must be switched on.
+        default = raw.origin in {"user", "project", "extra", "workflow", "mcp", "feature"}
         chosen = self._switched.get(name, choice.enabled)
         enabled = core or (default if chosen is None else chosen)
         tool = _with(raw.tool, choice)
@@ -301,7 +398,7 @@ def _off(name: str) -> Run:
 
 
 def size_of(tool: Tool) -> int:
-    """About how many bytes a tool takes in every request."""
+    """Return the approximate bytes of a tool in each request."""
     parts: Mapping[str, Any] = {part: getattr(tool, part) for part in PARTS}
     return len(json.dumps(parts, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 

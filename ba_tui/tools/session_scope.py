@@ -1,37 +1,118 @@
-"""The session that tools belong to, and the folders beside the workspace that may be read in it."""
+"""The session that tools belong to, its readable folders, and requests to its model outside the conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
 
 from ba_tui.context.attachments import FOLDER as ATTACHED
-from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.context.instructions import instruction_files
-from ba_tui.core.agent import AskModel
-from ba_tui.core.spawning import MakeAgent
+from ba_tui.context.instructions import InstructionPlace, instruction_files
+from ba_tui.context.reminders import BudgetLimits, SessionSpending
+from ba_tui.core.agent import AskModel, MakeAgent
+from ba_tui.core.errors import ProviderError
+from ba_tui.core.events import (
+    MessageDone,
+    MessageRestarted,
+    Notice,
+    PromptProgress,
+    Retrying,
+    SideRequest,
+    TextDelta,
+    ThinkingDelta,
+)
+from ba_tui.core.messages import Message
+from ba_tui.core.ports.sessions import ReadHistory, nothing_said
+from ba_tui.core.provider import Modalities, ModelRequest, Provider, answer_of, charged
+from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import ReadOnlyFolder
 from ba_tui.permissions.session import InstructionFiles
-from ba_tui.resources import Places, user_home
-from ba_tui.sessions.results.artifacts import FOLDER, Artifacts
+from ba_tui.providers.agent_model import AgentModel
+from ba_tui.resources import UserFolders, user_home
+from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
 from ba_tui.settings.plugins import Plugin
-from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
-from ba_tui.tools.modalities import Modalities
-from ba_tui.tools.model_requests import ModelRequests
+
+
+class ModelRequests:
+    """Requests to the session's model besides its main agent, for the planner and the answer to a plan.
+
+    They use a connection of their own, because a provider caches the body of its last request. The session's limits
+    apply.
+    """
+
+    def __init__(self, model: AgentModel, spending: SessionSpending, settings: Settings) -> None:
+        self._model = model
+        self._limits = BudgetLimits(spending, model.info, settings.max_cost, settings.max_tokens)
+        self._provider: Provider | None = None
+        self._named = ""
+
+    async def ask(self, branch: Branch, system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Message:
+        """Send a request that is not part of the conversation, and return the answer. The session pays for it.
+
+        Raises:
+            ProviderError: no answer comes. StopTurn: a limit is reached.
+        """
+        provider = await self._ready(branch)
+        request = ModelRequest(system, messages, tools, call_tools=bool(tools), must_call=bool(tools))
+        async with answer_of(provider, request) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, Message):
+                    paid = charged(provider.model.prices, chunk.usage)
+                    branch.emit(SideRequest("plan", chunk.model, chunk.usage, *paid))
+                    return chunk
+                if isinstance(chunk, Retrying | Notice):
+                    branch.emit(chunk)
+        raise ProviderError("The model's answer ended without a message.", "Send the request again.")
+
+    async def say(self, branch: Branch, system: str, messages: Sequence[Message]) -> Message:
+        """Return an answer of the branch's agent, streamed to the user. Raises as ``ask`` does."""
+        provider = await self._ready(branch)
+        request = ModelRequest(system, messages, (), call_tools=False)
+        async with answer_of(provider, request) as chunks:
+            async for chunk in chunks:
+                match chunk:
+                    case Message():
+                        branch.emit(MessageDone(chunk, *charged(provider.model.prices, chunk.usage)))
+                        return chunk
+                    case TextDelta() | ThinkingDelta() | MessageRestarted() | PromptProgress() | Retrying() | Notice():
+                        branch.emit(chunk)
+                    case _:
+                        pass
+        raise ProviderError("The model's answer ended without a message.", "Send the request again.")
+
+    def offered(self, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return the tools that the model sees: a plan of a small model uses only these."""
+        return self._model.request_head("", tools)[1]
+
+    async def close(self) -> None:
+        if self._provider:
+            await self._provider.close()
+        self._provider = None
+
+    async def _ready(self, branch: Branch) -> Provider:
+        await self._limits.before(branch)
+        named = self._model.info().id
+        if self._provider is None or self._named != named:
+            await self.close()
+            # It may read keys and load an SDK.
+            self._provider, self._named = await asyncio.to_thread(self._model.provider, named), named
+        return self._provider
+
 
 PYTHON_FILES = "artifacts"
-"""Folder of a session with the files that Python writes."""
+"""Folder of a session for files that Python writes."""
 
 
 @frozen
-class Delegating:
-    """What a conversation brings: the id of the main agent's ``model``, and what makes agents to be run."""
+class AgentSource:
+    """The source of sub-agents: the main agent's model id, and the function that makes agents."""
 
     model: Callable[[], str]
     make: MakeAgent
@@ -39,8 +120,8 @@ class Delegating:
 
 @frozen
 class SessionScope:
-    """The session that tools belong to: its folder, its ``results``, what was said, and how full the window of the
-    model in use is. ``id`` and ``file`` are empty for tools that no conversation uses."""
+    """The session that tools belong to: its folder, ``results``, history, and how full the model's window is. ``id``
+    and ``file`` are empty for tools outside of a conversation."""
 
     cwd: Path
     results: Artifacts
@@ -52,29 +133,29 @@ class SessionScope:
     modalities: Modalities = field(default_factory=Modalities)
     ask: AskModel | None = None
     """Asks the small model."""
-    delegating: Delegating | None = None
-    """What makes agents below others; None where no conversation is."""
+    delegating: AgentSource | None = None
+    """Makes sub-agents; None outside of a conversation."""
     requests: ModelRequests | None = None
-    """Asks the session's model beside its main agent."""
+    """Requests to the session's model besides its main agent."""
 
     @property
     def folder(self) -> Path | None:
-        """The session's own folder; None where no conversation is kept."""
+        """Return the session's folder; None if no conversation is stored."""
         return self.file.parent if self.id else None
 
-    def instructions(self, settings: Settings, where: Places, ingress: Ingress) -> InstructionFiles:
-        """Returns the files that instruct models here, given those that lie in the project."""
+    def instructions(self, settings: Settings, where: UserFolders, ingress: Ingress) -> InstructionFiles:
+        """Return a function that lists instruction files, given those in the project."""
         place = InstructionPlace(self.cwd, ingress.root, where.config, user_home(), foreign=settings.other_instructions)
         return partial(instruction_files, place, ingress)
 
     def folders(self) -> tuple[ReadOnlyFolder, ...]:
-        """Its own folders that may be read: long results, copies of files that came with prompts, files of Python."""
+        """Return the session's readable folders: long results, attached files, files of Python."""
         results = ReadOnlyFolder(FOLDER, self.results.folder)
         own = (ReadOnlyFolder(name, self.file.parent / name) for name in (ATTACHED, PYTHON_FILES))
         return (results, *own) if self.id else (results,)
 
 
 def lent_folders(skills: Iterable[tuple[str, Path]], plugins: Iterable[Plugin]) -> list[ReadOnlyFolder]:
-    """Return the folders of skills and of the person's own plugins, which may be read without being asked about."""
+    """Return the folders of skills and of the user's plugins, which may be read without a question."""
     lent = [ReadOnlyFolder(name, folder) for name, folder in skills]
     return lent + [ReadOnlyFolder(f"@plugin:{each.name}", each.folder) for each in plugins if each.source == "user"]

@@ -19,7 +19,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed
-from ba_tui.features.data.analysis.forecasting.forecast import (
+from ba_tui.features.data.analysis.forecast import (
     Point,
     Step,
     following,
@@ -28,11 +28,11 @@ from ba_tui.features.data.analysis.forecasting.forecast import (
     trouble,
     whole_periods,
 )
-from ba_tui.features.data.tools.analyse_data import NAME, AnalysisPlace, analyse_data_tool
+from ba_tui.features.data.tools.query_data import ANALYSE, AnalysisPlace, analyse_data_tool
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Put = Callable[[str, bytes | str], str]
@@ -47,7 +47,7 @@ async def nothing(args: Mapping[str, Any]) -> str:
 def tool(engine: Analysis, files: Path) -> Tool:
     definitions = load_definitions(bundled("config") / "prompts" / "tools")
     worker = WorkerSettings(files, {"PATH": os.defpath})
-    return analyse_data_tool(definitions[NAME], AnalysisPlace(engine, worker, "sample", 4), nothing)
+    return analyse_data_tool(definitions[ANALYSE], AnalysisPlace(engine, worker, "sample", 4), nothing)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -121,7 +121,7 @@ async def test_a_series_that_can_not_be_forecast(
     ],
 )
 async def test_wrong_arguments_are_one_line(run: Run, operation: str, args: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         await run(operation, **args)
     assert str(caught.value) == said
     assert caught.value.hint

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.ports.tables import Column, DatasetProfile
-from ba_tui.features.data.analysis.card import card
-from ba_tui.features.data.analysis.personal import personal_kind
+from ba_tui.features.data.analysis.card import card, personal_kind
 from tests.analysis.engines import engine_in
 
 PEOPLE = "id,mail,region,price\n" + "".join(

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ba_tui.core.displays.charts import Chart, ChartRequest
+from ba_tui.core.displays import Chart, ChartRequest
 from ba_tui.core.ports.tables import Arrangement, RowFilter
-from ba_tui.features.data.analysis.charts.describing import description
-from ba_tui.features.data.analysis.charts.vega import specification
+from ba_tui.features.data.analysis.charts import description, specification
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import QueryFailed, UnknownTable
 from ba_tui.plotting.drawing import text_of
@@ -53,6 +52,35 @@ async def test_numbers_of_orders_are_not_added_up(engine: Analysis, put: Put) ->
     name = put("numbered.csv", "order,day,amount\n7,2026-01-05,3\n8,2026-01-06,4\n9,2026-01-07,1\n")
     (dataset,) = await engine.register(name)
     assert (await drawn(engine, dataset.name)).title == "amount by day"
+
+
+@pytest.mark.parametrize("name", ["b", "c", "k", "n", "o", "q1", "r", "s", "v", "v0", "x", "y"])
+async def test_the_names_of_columns_change_no_chart_and_no_profile(engine: Analysis, put: Put, name: str) -> None:
+    """Queries of charts name what they compute, and a column may have the same name."""
+    rows = "".join(f"{place},{number % 7},{number % 3}\n" for number, place in enumerate(["N", "S", "N", "E"] * 5))
+    columns = ("place", "first", "second")
+
+    async def seen(head: tuple[str, ...]) -> list[object]:
+        (dataset,) = await engine.register(put(f"{'_'.join(head)}.csv", f"{','.join(head)}\n{rows}"))
+        place, first, second = head
+        found: list[object] = [column.top for column in (await engine.profile(dataset.name)).columns]
+        for kind, x, y, more in (
+            ("bar", place, first, {}),
+            ("bar", place, first, {"limit": 2}),
+            ("bar", place, first, {"series": second}),
+            ("line", first, second, {}),
+            ("histogram", first, "", {}),
+            ("box", place, second, {}),
+            ("scatter", first, second, {}),
+            ("heatmap", first, "", {"series": second}),
+        ):
+            chart = await drawn(engine, dataset.name, kind, x, y, **more)
+            found.append((kind, chart.labels, [(each.x, each.y) for each in chart.series], chart.boxes))
+        return found
+
+    usual = await seen(columns)
+    for place in range(3):
+        assert await seen((*columns[:place], name, *columns[place + 1 :])) == usual
 
 
 async def test_bars_are_aggregated_and_sorted(engine: Analysis, sales: str) -> None:

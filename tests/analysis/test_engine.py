@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ba_tui.core.profiles import READING
+from ba_tui.core.effects import READING
 from ba_tui.core.results import failed_how
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import DataRefused, EngineFailed, QueryRefused
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.processes.worker_values import WorkerSettings
 from tests.analysis.engines import engine_in, place_in
 

@@ -16,18 +16,17 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from ba_tui.core.ports.python import Variable
+from ba_tui.core.ports.datasets import Variable
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import UnknownTable
-from ba_tui.features.data.analysis.kernel.client import KernelPlace, PythonKernel
-from ba_tui.features.data.analysis.kernel.tables import KernelBounds, TableCalls
-from ba_tui.features.data.analysis.kernel.values import KernelFailed, Ran, ShownPicture, ShownTable, ShownText
-from ba_tui.features.data.tools.python_place import PythonPlace
+from ba_tui.features.data.analysis.kernel.client import KernelBounds, KernelPlace, PythonKernel, TableCalls
+from ba_tui.features.data.analysis.kernel.values import CallResult, KernelFailed, ShownPicture, ShownTable, ShownText
+from ba_tui.features.data.tools.python_kernels import PythonPlace
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
-from ba_tui.settings.sections.analysis import AnalysisSettings
+from ba_tui.settings.sections.data import AnalysisSettings
 from tests.analysis.engines import place_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -44,7 +43,7 @@ class Session:
         (self.work / "sales.csv").write_text("region,units\nNorth,12\nSouth,30\nNorth,5\n")
         (self.work / ".env").write_text("TOKEN=hunter2\n")
         settings = Settings(analysis=AnalysisSettings(python_memory_gb=MEMORY_GB), sandbox="required")
-        where = Places(*(base / name for name in ("config", "data", "cache", "state")))
+        where = UserFolders(*(base / name for name in ("config", "data", "cache", "state")))
         self.permissions = SessionPermissions(settings, where, Workspace(self.work), (), untrusted=False)
         self.engine = Analysis(place_in(self.work, state=base / "session" / "analysis"))
         self.place = PythonPlace(self.permissions, base / "session", settings, {"PATH": os.defpath})
@@ -56,7 +55,7 @@ class Session:
     def made(self) -> KernelPlace:
         return self.place.made(self.engine)
 
-    async def run(self, *lines: str, seconds: float = SECONDS) -> Ran:
+    async def run(self, *lines: str, seconds: float = SECONDS) -> CallResult:
         return await self.kernel.run("\n".join(lines), seconds)
 
     async def text(self, *lines: str) -> str:
@@ -131,8 +130,8 @@ async def test_code_finds_no_secret_and_no_network(session: Session) -> None:
 
 
 async def test_there_is_no_input(session: Session) -> None:
-    assert "There is nobody to type an input here" in await session.failed("input('name? ')")
-    assert "There is nobody to type an input here" in await session.failed("import getpass; getpass.getpass()")
+    assert "No user can type an input here" in await session.failed("input('name? ')")
+    assert "No user can type an input here" in await session.failed("import getpass; getpass.getpass()")
 
 
 async def test_tables_come_by_name_and_go_back_as_results(session: Session) -> None:

@@ -83,7 +83,7 @@ async def test_what_reads_runs(engine: Analysis, sales: str, sql: str, rows: int
         ("SELECT * FROM glob('/etc/*')", "glob() reads files or does more than read"),
         ("FROM query('DROP TABLE sales')", "query() reads files or does more than read"),
         ("SELECT nextval('s')", "nextval() does more than compute"),
-        ("FROM read_csv('sales.csv')", "read_csv() reads a file by itself"),
+        ("FROM read_csv('sales.csv')", "read_csv() reads a file on its own"),
     ],
 )
 async def test_what_does_more_is_refused(engine: Analysis, sales: str, sql: str, why: str) -> None:
@@ -198,6 +198,19 @@ async def test_pages_in_any_order_and_through_filters(engine: Analysis) -> None:
         await engine.page(name, Arrangement(filters=(RowFilter("n", ">", "many"),)))
     with pytest.raises(UnknownTable, match="There is no table R999"):
         await engine.page("R999")
+
+
+async def test_filters_compare_numbers_with_all_their_digits(engine: Analysis) -> None:
+    """As DOUBLE, neighbouring ids were equal; in the type of the column, 5.555 became 5.56 and 1000 did not fit."""
+    ids = (await engine.query("SELECT 9007199254740992 + i AS id FROM range(4) t(i)")).handle
+    one = await engine.page(ids, Arrangement(filters=(RowFilter("id", "=", "9007199254740993"),)))
+    assert one.rows == ((9007199254740993,),)
+    query = "SELECT CAST(p AS DECIMAL(4, 2)) AS price FROM (VALUES (5.53), (5.54), (5.55), (5.56)) t(p)"
+    prices = (await engine.query(query)).handle
+    above, below = RowFilter("price", ">", "5.555"), RowFilter("price", "<", 5.555)
+    small, same = RowFilter("price", "<", "1000"), RowFilter("price", "=", "5.550")
+    for each, rows in ((above, 1), (below, 3), (small, 4), (same, 1)):
+        assert (await engine.page(prices, Arrangement(filters=(each,)))).total == rows, each
 
 
 async def test_exports_hold_what_is_shown(engine: Analysis, sales: str) -> None:

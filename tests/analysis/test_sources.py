@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Generator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote
@@ -22,8 +23,10 @@ from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed, QueryRefused, SourceFailed, UnknownTable
 from ba_tui.features.data.analysis.source_process.engine import IbisEngine
 from ba_tui.features.data.analysis.sources import Address, SourcePlace, Sources
+from ba_tui.processes.scratch import clear_scratch, scratch_path
 from ba_tui.processes.serving import WorkerChannel, WorkerRequest
 from ba_tui.processes.worker_values import WorkerSettings
+from tests.analysis.engines import place_in
 from tests.analysis.servers import PASSWORD, postgres_server
 
 # A helper loads its drivers first: seconds, on a busy machine many.
@@ -255,6 +258,20 @@ async def test_a_killed_helper_is_one_failed_query(sources: Sources) -> None:
         await task
     assert "warehouse" in str(error.value)
     assert (await sources.query("warehouse", "SELECT 1 AS one")).head == ((1,),)
+
+
+async def test_a_temporary_folder_is_in_use_from_the_first_request_to_a_source(tmp_path: Path) -> None:
+    folder = scratch_path("data")
+    engine = Analysis(replace(place_in(tmp_path, state=folder), temporary=True))
+    shop = Sources((place("shop", f"sqlite://{tmp_path}/shop.db", folder / "inbox" / "shop"),), engine)
+    sqlite3.connect(tmp_path / "shop.db").close()
+    with suppress(AnalysisError):
+        await shop.check("shop")
+    assert folder not in clear_scratch()
+    assert folder.is_dir()
+    await shop.close()
+    await engine.close()
+    assert not folder.exists()
 
 
 async def test_an_unknown_source_names_the_nearest(sources: Sources) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.ports.tables import Finding
+from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.features.data.analysis.card import card
 from ba_tui.features.data.analysis.engine import Analysis
-from ba_tui.features.data.analysis.muting import MutedTraps
+from ba_tui.features.data.analysis.muted_traps import MutedTraps
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -136,7 +136,7 @@ async def test_muted_traps_are_marked_even_after_the_file_changed(engine: Analys
 
 async def test_what_is_muted_holds_for_later_sessions(tmp_path: Path) -> None:
     store = tmp_path / "muted.json"
-    zeros = Finding("leading_zeros", "sales", "sales.zip …", "SELECT 1")
+    zeros = TrapFinding("leading_zeros", "sales", "sales.zip …", "SELECT 1")
     MutedTraps(store).mute("leading_zeros", ["/data/sales.csv"], muted=True)
     assert [each.muted for each in MutedTraps(store).marked([zeros], ["/data/sales.csv"])] == [True]
     assert [each.muted for each in MutedTraps(store).marked([zeros], ["/data/other.csv"])] == [False]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ba_tui.assembly import connect
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
+from ba_tui.resources import places
 from tests.bench.figures import Effort, Figure
 from tests.loopback import ModelServer
 
@@ -36,11 +37,16 @@ async def _session(kind: str) -> Sequence[bytes]:
         folder.mkdir()
         (folder / "AGENTS.md").write_text("Give amounts in euros.\n", "utf-8")
         trust_folder(folder)
+        # Nothing else tells the window of a model that nobody knows, and in a small one the session is compressed.
+        places().config.mkdir(parents=True, exist_ok=True)
+        (places().config / "models.yaml").write_text(
+            "models: [{match: [model], window: 200000, output: 8192}]", "utf-8"
+        )
         steps: list[Step] = []
         for number in range(TURNS):
             rows = "".join(f"{row},{row * number % 97}.40\n" for row in range(60))
             (folder / f"part-{number}.csv").write_text(rows, "utf-8")
-            steps.append(Step(calls=(Planned("read_file", {"path": f"part-{number}.csv"}),)))
+            steps.append(Step(calls=(ScriptedCall("read_file", {"path": f"part-{number}.csv"}),)))
             steps.append(Step(say=f"Part {number} adds up to {number * 1_203 / 7:.2f} euros. " * 4))
         with ModelServer(steps) as server:
             url = server.url if kind == "anthropic" else server.openai_url

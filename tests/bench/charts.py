@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ba_tui.core.displays.charts import Chart, ChartKind, ChartRequest, ChartSeries
-from ba_tui.plotting.canvas import Room
+from ba_tui.core.displays import Chart, ChartKind, ChartRequest, ChartSeries
+from ba_tui.plotting.canvas import DrawingArea
 from ba_tui.plotting.drawing import drawn
 from tests.analysis.engines import engine_in
 from tests.bench.figures import Effort, Figure, median
@@ -31,7 +31,7 @@ def _drawing(kind: ChartKind, times: int) -> float:
     spent: list[float] = []
     for _ in range(times):
         start = time.thread_time()
-        drawn(chart, Room(200, 50))
+        drawn(chart, DrawingArea(200, 50))
         spent.append((time.thread_time() - start) * 1000)
     return median(spent)
 

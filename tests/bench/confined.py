@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ba_tui.core.profiles import OUTSIDE, READING, Profile
+from ba_tui.core.effects import OUTSIDE, READING, Profile
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.processes.children import Process
 from ba_tui.processes.supervised import Program
 from ba_tui.resources import user_home

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ba_tui.core.messages import Message, user
-from ba_tui.providers.tokens.counter import DynamicTokenCounter
+from ba_tui.providers.tokens.counter import DynamicTokenCounter, estimate_tokens
 from ba_tui.providers.tokens.encodings import Encodings
-from ba_tui.providers.tokens.estimate import estimate_tokens
 from tests.bench.figures import Effort, Figure, median
 
 MESSAGES = 10_000

@@ -22,12 +22,12 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.tools.builtin.shell import Shell
-from ba_tui.tools.builtin.tool_search import Search
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.guards.pipeline import pipeline
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.toolbox import SessionPlace, pipeline
-from ba_tui.tools.visible import Visible
+from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.toolbox import SessionPlace
+from ba_tui.tools.visible import Search, Visible
 from tests.bench.figures import Effort, Figure, median
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}

@@ -18,8 +18,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from ba_tui.core.ports.tables import Arrangement, RowOrder
-from ba_tui.faces.tui.grid.pane import GridPane
-from ba_tui.faces.tui.grid.screen import GridScreen
+from ba_tui.faces.tui.grid.pane import GridPane, GridScreen
 from ba_tui.features.data.analysis.engine import Analysis
 from tests.analysis.engines import engine_in
 from tests.bench.figures import Effort, Figure, median, p95

@@ -10,9 +10,9 @@ from random import Random
 from ba_tui.core.events import Event, ToolFinished, ToolStarted, event_to_json
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import ToolResult
-from ba_tui.features.data.analysis.figures.check import check
-from ba_tui.features.data.analysis.figures.observed.evidence import Evidence
-from ba_tui.features.data.analysis.grounding.evidence_thread import EvidenceThread
+from ba_tui.features.figures.check import check
+from ba_tui.features.figures.observed.evidence import Evidence
+from ba_tui.features.figures.session_evidence import EvidenceThread
 from tests.bench.figures import Effort, Figure, median
 from tests.bench.flow import ORDER
 from tests.bench.place import Place, place, said

@@ -18,7 +18,7 @@ import numpy
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import Fuse
 from ba_tui.features.memory.engine.entries import new_id
-from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.recall import SearchRequest
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store import MemoryStore
 from ba_tui.features.memory.engine.vectors import VectorFile, content_hash
@@ -77,7 +77,7 @@ async def _measured(folder: Path, entries: Sequence[Entry], effort: Effort) -> l
     firsts: list[float] = []
     store = MemoryStore(folder, PROJECT)
     begun = time.perf_counter()
-    await store.search(Ask("anything", explicit=True))
+    await store.search(SearchRequest("anything", explicit=True))
     while not (looked := await store.helper.look()) or looked.done < ENTRIES:  # noqa: ASYNC110 - it is another process
         await asyncio.sleep(1)
     rebuilt = time.perf_counter() - begun
@@ -86,7 +86,7 @@ async def _measured(folder: Path, entries: Sequence[Entry], effort: Effort) -> l
     for _ in range(3):
         store = MemoryStore(folder, PROJECT)
         begun = time.perf_counter()
-        await store.search(Ask("where is the first answer", explicit=True))
+        await store.search(SearchRequest("where is the first answer", explicit=True))
         firsts.append(time.perf_counter() - begun)
         if len(firsts) < 3:
             await store.close()
@@ -95,7 +95,7 @@ async def _measured(folder: Path, entries: Sequence[Entry], effort: Effort) -> l
     for number in range(20 + effort.steps // 5):
         asked = " ".join(draw.choices(draw.choice(entries).text.split(), k=6))
         begun = time.perf_counter()
-        found = await store.search(Ask(asked))
+        found = await store.search(SearchRequest(asked))
         assert found.step == "vectors", found.why
         if number >= 20:
             taken.append(1_000 * (time.perf_counter() - begun))

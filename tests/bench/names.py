@@ -11,8 +11,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
-from ba_tui.context.files import FileIndex
-from ba_tui.tools.builtin.search import find_ripgrep
+from ba_tui.context.files import FileIndex, find_ripgrep
 from tests.bench.figures import Effort, Figure, p95
 
 FILES, FOLDERS = 100_000, 6_000

@@ -9,11 +9,11 @@ from typing import Any
 
 from ba_tui.core.messages import Message, ToolUse
 from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.plans.engine.plan_run import Outcome, PlanMeans, PlanRun
+from ba_tui.features.plans.engine.plan_run import PlanMeans, PlanRun, StepOutcome
 from ba_tui.features.plans.engine.planner import NoPlan, Planner
 from tests.bench.figures import Effort, Figure, median
 
@@ -68,17 +68,17 @@ def _step(number: int) -> dict[str, Any]:
 def _chains(count: int) -> Plan:
     """Chains of four steps each."""
     steps = (SubTask(f"s{n}", f"do {n}", dependencies=(f"s{n - 1}",) if n % 4 else ()) for n in range(count))
-    return Plan("plan", Task("task", "the goal"), tuple(steps))
+    return Plan("plan", PlanTask("task", "the goal"), tuple(steps))
 
 
 def _each(count: int) -> float:
     """Milliseconds for each of ``count`` steps that do nothing."""
 
-    async def work(step: SubTask, prompt: str, branch: Branch) -> Outcome:
-        return Outcome("done")
+    async def work(step: SubTask, prompt: str, branch: Branch) -> StepOutcome:
+        return StepOutcome("done")
 
-    async def call(step: SubTask, args: dict[str, Any], branch: Branch) -> Outcome:
-        return Outcome("done")
+    async def call(step: SubTask, args: dict[str, Any], branch: Branch) -> StepOutcome:
+        return StepOutcome("done")
 
     async def run() -> float:
         means = PlanMeans(call, work, lambda step: True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.processes.worker import Worker
+from ba_tui.processes.programs import BriefRun, run_briefly
+from ba_tui.processes.worker import WorkerClient
 from ba_tui.processes.worker_values import WorkerEntry, WorkerSettings
 from tests.bench.figures import Effort, Figure, median
 
@@ -20,7 +20,7 @@ ENTRY = "tests.processes.sample_worker:main"
 
 async def _measured(folder: Path, requests: int) -> tuple[float, float]:
     """CPU milliseconds of one request to a warm worker, ours and the worker's; milliseconds until the first reply."""
-    worker = Worker(WorkerEntry(ENTRY), WorkerSettings(folder, {"PATH": os.defpath}))
+    worker = WorkerClient(WorkerEntry(ENTRY), WorkerSettings(folder, {"PATH": os.defpath}))
 
     async def spent() -> float:
         theirs: Any = await worker.request("cpu")

@@ -86,7 +86,7 @@ def material(bench: Bench) -> None:
 
 
 def installed(home: Path) -> None:
-    """The packages that three of the skills ask for, as if the person had agreed and they had been fetched."""
+    """The packages that three of the skills ask for, as if the user had agreed and they had been fetched."""
     site = sysconfig.get_path("purelib")
     environments = Environments(places({"BA_HOME": str(home)}).cache / "skills")
     for skill in ("xlsx", "pdf", "docx"):

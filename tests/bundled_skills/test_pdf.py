@@ -71,7 +71,7 @@ def test_pages_go_into_new_files(bench: Bench) -> None:
 
 def test_locked_and_broken_files_are_told(bench: Bench) -> None:
     name = paper(bench.folder / "l.pdf", ["secret"], password="open")
-    assert 'ask the person for its "password"' in bench.refused(TEXT, {"path": name})
+    assert 'ask the user for its "password"' in bench.refused(TEXT, {"path": name})
     assert bench.run(TEXT, {"path": name, "password": "open"})["text"][0]["text"] == "secret"
     bench.write("x.pdf", "no pdf")
     assert "cannot be read as a PDF" in bench.refused(TEXT, {"path": "x.pdf"})

@@ -85,7 +85,7 @@ def test_any_file_can_be_checked(told: Told, tmp_path: Path) -> None:
     assert code == 1
     assert "bad.md: not valid\n  error: line 1: the front matter is not closed" in out
     assert [line["name"] for line in told.json("validate", str(good))] == ["checker"]
-    for wrong, why in ((tmp_path / "none.md", "There is nothing at"), (tmp_path / "empty", "holds no file")):
+    for wrong, why in ((tmp_path / "none.md", "There is nothing at"), (tmp_path / "empty", "contains no agent files")):
         (tmp_path / "empty").mkdir(exist_ok=True)
         code, _, err = told("validate", str(wrong))
         assert code == 1

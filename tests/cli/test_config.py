@@ -79,7 +79,7 @@ def test_path_prints_one_path_for_scripts(ba_home: Path, project: Path, capsys: 
         ("model: [a\n", "not valid YAML"),
         ("max_loops: many\n", "max_loops: expected a whole number, got 'many'"),
         ("thme: x\n", "did you mean theme?"),
-        ("permissions: {allow: ['shell(git * x)']}\n", "may only stand at the end"),
+        ("permissions: {allow: ['shell(git * x)']}\n", "may only be at the end"),
     ],
 )
 def test_validate_names_what_is_wrong(ba_home: Path, capsys: pytest.CaptureFixture[str], text: str, said: str) -> None:

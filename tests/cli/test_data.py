@@ -21,8 +21,7 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     UnknownTable,
 )
-from ba_tui.features.data.cli.opened import told
-from ba_tui.features.data.cli.rows import markdown_lines
+from ba_tui.features.data.cli.engine import markdown_lines, print_error
 from tests.program import Program
 
 SALES = "region;units;price\nNorth;12;1,50\nSouth;30;2,00\nNorth;5;\n"
@@ -87,7 +86,7 @@ def test_a_failure_is_one_line_and_an_exit_code(ba: Program, words: tuple[str, .
     ],
 )
 def test_every_error_has_its_exit_code(capsys: pytest.CaptureFixture[str], error: AnalysisError, code: int) -> None:
-    assert told(error) == code
+    assert print_error(error) == code
     assert capsys.readouterr().err == f"ba: {error}\n"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
-from ba_tui.features.data.cli.drawing import painted_lines
+from ba_tui.features.data.cli.application import painted_lines
 from ba_tui.plotting.canvas import Run
 from tests.program import Program
 
@@ -42,6 +45,28 @@ def test_the_rows_of_a_query_are_drawn(ba: Program) -> None:
     drawn = ba.here("data", "query", SQL, "sales.csv", "--chart", "bar").stdout
     assert drawn.splitlines()[0] == "n by region"
     assert "\x1b" not in drawn
+
+
+def test_a_chart_of_a_source_asks_the_source(ba: Program) -> None:
+    with closing(sqlite3.connect(ba.folder.parent / "shop.db")) as base:
+        base.executescript("CREATE TABLE sales (region, n); INSERT INTO sales VALUES ('West', 7), ('East', 9)")
+    (ba.home / "ba").mkdir()
+    settings = {"sources": {"shop": {"url": f"sqlite://{ba.folder.parent}/shop.db"}}}
+    (ba.home / "ba" / "config.yaml").write_text(yaml.safe_dump(settings))
+    done = ba.here("data", "query", "SELECT region, n FROM sales", "--source", "shop", "--chart", "bar")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "West" in done.stdout
+    assert "North" not in done.stdout
+
+
+def test_a_chart_of_a_query_tells_what_a_table_would_tell(ba: Program) -> None:
+    (ba.folder / "orders.csv").write_text("id,amount\n1,10\n2,20\n3,30\n")
+    (ba.folder / "lines.csv").write_text("id,item\n1,a\n1,b\n2,c\n3,d\n3,e\n")
+    words = ("data", "query", "SELECT id, sum(amount) AS s FROM orders JOIN lines USING (id) GROUP BY id")
+    table = ba.here(*words, "orders.csv", "lines.csv")
+    drawn = ba.here(*words, "orders.csv", "lines.csv", "--chart", "bar")
+    assert "careful: " in table.stderr
+    assert drawn.stderr == table.stderr
 
 
 @pytest.mark.parametrize(

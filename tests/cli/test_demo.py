@@ -122,5 +122,5 @@ def test_a_chapter_is_picked_left_in_the_middle_and_cleaned_up(terminal: pexpect
     terminal.wait()
     assert terminal.exitstatus == 0
     assert not list((tmp_path / "temporary").iterdir())
-    assert not (tmp_path / "person").exists(), "nothing of the person's is written"
+    assert not (tmp_path / "person").exists(), "nothing of the user's is written"
     assert not re.search(r"ba -r", terminal.before or "")

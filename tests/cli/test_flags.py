@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
 from ba_tui.cli.application import application
-from ba_tui.cli.flags import LISTS, SWITCHES, VALUES, read_flags
-
-OTHER = {"--help", "-h", "--version", "-V"}
-"""Flags that no conversation begins with."""
+from ba_tui.flags import FLAGS, ROWS, ChatFlags, flag_of, read_flags
+from tests.house.tables import described
 
 
 def command() -> Any:
-    group: Any = typer.main.get_command(application(["chat"]))
-    return group.commands["chat"]
+    group: Any = typer.main.get_command(application())
+    return group.get_command(None, "chat")
 
 
 def read_by_typer(argv: list[str]) -> dict[str, Any]:
     chat = command()
     with chat.make_context("chat", list(argv)) as context:
-        return {name: value or None for name, value in context.params.items() if name != "version"}
+        return {name: value or None for name, value in context.params.items()}
 
 
 def test_each_flag_of_typer_is_known() -> None:
-    options = [param for param in command().params if param.param_type_name == "option"]
-    known = {name: key for table in (VALUES, LISTS) for name, (key, _) in table.items()} | SWITCHES
-    assert {name: option.name for option in options for name in option.opts if name not in OTHER} == known
-    assert {name for option in options if option.multiple for name in option.opts} == LISTS.keys()
-    assert {name for option in options if option.is_flag for name in option.opts} - OTHER == SWITCHES.keys()
+    options = [param for param in command().params if param.param_type_name == "option" and param.name != "help"]
+    assert {name: option.name for option in options for name in option.opts} == {
+        name: row.field for name, row in FLAGS.items()
+    }
+    assert {option.name for option in options if option.multiple} == {row.field for row in ROWS if row.many}
+    assert {option.name for option in options if option.is_flag} == {row.field for row in ROWS if row.type is bool}
+    assert {option.name: option.help for option in options} == {row.field: row.help for row in ROWS}
+
+
+def test_flags_give_the_settings_that_they_set() -> None:
+    flags = ChatFlags(small_model="a/b", private=True, add_dir=[Path("x")], mcp_config=["f"], temperature=0.0)
+    assert flags.settings() == {
+        "small.model": "a/b",
+        "memory.private": True,
+        "add_dirs": ["x"],
+        "mcp.config": ["f"],
+        "temperature": 0.0,
+    }
+    known = {key for key, *_ in described()}
+    assert {row.setting for row in ROWS if row.setting} <= known
+    assert [flag_of(row.setting) for row in ROWS if row.setting] == [row.name for row in ROWS if row.setting]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +68,7 @@ def test_each_flag_of_typer_is_known() -> None:
         "--system-prompt-file f --append-system-prompt a=b",
         "--timeout 1.5 --max-loops 1 --max-cost 3",
         "--input-format stream-json --include-partial-messages --replay-user-messages --permission-prompt-tool stdio",
+        "-V hi",
         "--output-format claude-stream-json --system-prompt=x --fallback-model a/b",
     ],
 )
@@ -83,7 +99,6 @@ def test_a_line_is_read_as_typer_reads_it(line: str) -> None:
         "--max-tokens 1.5",
         "--timeout -1",
         "--timeout 1e3",
-        "--version",
         "--help",
         "-c key=value",
         "--input-format xml",

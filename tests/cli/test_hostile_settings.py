@@ -10,10 +10,10 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.faces.tui.screens.trust import body_rows
+from ba_tui.permissions.checks import settings_of
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.providers.scripted import Step
-from ba_tui.resources import Places, places
+from ba_tui.resources import UserFolders, places
 from tests.loopback import ModelServer
 from tests.loopback.replies import Status
 from tests.program import Program
@@ -225,7 +225,7 @@ def test_lines_that_will_not_count_are_named_before_trust_is_given(stage: Stage)
     assert all(line.startswith(f"{CONFIG}:") for line in left_out)
     # A value with a question of its own is asked about instead.
     assert "asks              add_dirs=/data (not allowed)" in shown.stdout
-    seen = Trust(Places(*[stage.home] * 5)).look(stage.project)
+    seen = Trust(UserFolders(*[stage.home] * 5)).look(stage.project)
     for whole in (True, False):
         body = [str(row) for row in body_rows(seen, whole=whole)]
         assert len([text for text in body if "refused" in text or "ignored" in text or "expected" in text]) == 4

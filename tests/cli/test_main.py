@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
+import typer
 
 import ba_tui
 from ba_tui import __version__
-from ba_tui.cli.commands import COMMANDS
-from ba_tui.cli.config import print_line, say
+from ba_tui.cli.commands import shell_commands
 from ba_tui.cli.main import route, run
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.cli.streams import print_line, say
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.loopback.replies import Answer, Status
 from tests.program import Program
@@ -70,15 +72,34 @@ def test_version(ba: Program):
     assert ba.run("--version").stdout == f"ba {__version__}\n"
 
 
+def test_the_version_is_printed_from_anywhere_in_the_line(ba: Program):
+    done = ba.here("-p", "hi", "--version")
+    assert (done.returncode, done.stdout) == (0, f"ba {__version__}\n")
+
+
 def test_help_lists_flags_commands_and_exit_codes(ba: Program):
     shown = ba.here("--help").stdout
-    for name in (*COMMANDS, "--print", "--resume", "--model", "--allow", "Exit codes", "Examples"):
+    for name in (*shell_commands(), "--print", "--resume", "--model", "--allow", "Exit codes", "Examples"):
         assert name in shown
     assert "\n  chat " not in shown
 
 
+def test_the_list_of_commands_says_what_the_help_of_each_says():
+    for row in (row for row in shell_commands().values() if not row.hidden):
+        described = resolve_name(row.cli).__doc__ or ""
+        assert row.help
+        assert isinstance(resolve_name(row.cli), typer.Typer) or " ".join(described.split()).startswith(row.help)
+
+
 @pytest.mark.parametrize(
-    ("words", "found"), [("ba se", "sessions"), ("ba --mod", "--model"), ("ba sessions li", "list")]
+    ("words", "found"),
+    [
+        ("ba se", "sessions"),
+        ("ba --mod", "--model"),
+        ("ba -p --mod", "--model"),
+        ("ba --effort me", "medium"),
+        ("ba sessions li", "list"),
+    ],
 )
 def test_the_shell_completes_commands_and_options(ba: Program, words: str, found: str):
     env = {"_BA_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
@@ -102,6 +123,9 @@ def test_the_shell_completes_commands_and_options(ba: Program, words: str, found
         (("--yolo",), "Unknown option --yolo. Use --permission-mode auto"),
         (("--dangerously-skip-permissions", "hi"), "Not a terminal"),
         (("--full-auto", "hi"), "--permission-mode auto"),
+        (("--fork", "hi"), "--fork needs a session to resume. Add -c, or -r ID."),
+        (("--all", "hi"), "--all needs a session to resume."),
+        (("-p", "--replay-user-messages", "hi"), "Add --input-format stream-json."),
         (("-p", "--max-turns", "0", "hi"), "'--max-loops': expected at least 1."),
         (("run", "--max-turns", "3"), "See ba run --help."),
         (("update", "the", "readme"), "Not a terminal"),
@@ -260,7 +284,7 @@ def test_an_allowed_command_runs(ba: Program):
 
 def test_two_vendors_over_http_with_tools(ba: Program):
     (ba.folder / "sales.csv").write_text("region,amount\nnorth,12\n")
-    call = Planned("read_file", {"path": "sales.csv"})
+    call = ScriptedCall("read_file", {"path": "sales.csv"})
     for vendor in ("anthropic", "openai"):
         with ModelServer([Step(say="Looking.", calls=(call,)), Step(say="One row.")]) as server:
             url = server.url if vendor == "anthropic" else server.openai_url

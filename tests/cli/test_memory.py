@@ -11,12 +11,12 @@ import pytest
 
 from ba_tui.cli.main import run
 from ba_tui.core.ports.memory import Entry
-from ba_tui.faces.tui.screens.memory.entry_rows import entry_page, entry_row
 from ba_tui.feature import CheckContext
 from ba_tui.features.memory.checks import memory_checks
 from ba_tui.features.memory.engine.setup import StoreSetup
 from ba_tui.features.memory.engine.store import MemoryStore
-from ba_tui.permissions.trust.settings import settings_of
+from ba_tui.features.memory.tui.browser import entry_page, entry_row
+from ba_tui.permissions.checks import settings_of
 from ba_tui.resources import folder_slug, places, project_root
 
 ENTRIES = (

@@ -12,7 +12,7 @@ import pytest
 
 from ba_tui.cli.main import run
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ def test_check_reads_json_lines_and_answers_in_order(
     assert [answer["verdict"] for answer in answers] == ["ask", "deny", "ask", "allow"]
 
 
-@pytest.mark.parametrize("line", ["not json", "[1]", '{"other": 1}', "\xff"])
+@pytest.mark.parametrize("line", ["not json", "[1]", "[" * 100_000, '{"other": 1}', "\xff"])
 def test_a_line_that_is_no_call_is_told_by_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:

@@ -14,15 +14,14 @@ from typer.testing import CliRunner, Result
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MessageDone, PlanChanged, SubTaskChanged
 from ba_tui.core.messages import Message, Text
-from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.agents import Work
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
-from ba_tui.core.teamwork.plans import PlanState
+from ba_tui.core.teamwork import PlanState
 from ba_tui.core.turn import Branch
 from ba_tui.faces.headless import Printer
-from ba_tui.features.plans.cli.carrying import carry_out
-from ba_tui.features.plans.cli.commands import app
-from ba_tui.plotting.plans.plan_json import plan_of
+from ba_tui.features.plans.cli.commands import app, carry_out
+from ba_tui.plotting.plans.exports import plan_of
 from tests.faces.test_headless import Ready, Shelf
 from tests.faces.tui.plan.course import TRIP, course
 from tests.script import Script, conversation

@@ -15,8 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from ba_tui.cli.main import run
-from ba_tui.cli.session_tables import session_table
-from ba_tui.cli.sessions import app
+from ba_tui.cli.sessions import app, session_table
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Titled, TurnStarted
 from ba_tui.core.messages import user

@@ -16,7 +16,7 @@ from ba_tui.core.events import TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.retention import RetentionRule, doomed, seconds
+from ba_tui.sessions.upkeep import RetentionRule, seconds_of, sessions_to_prune
 from tests.sessions.shelf import folder_of, library, stored, turn
 from tests.sessions.test_importing import SESSION, file
 
@@ -95,11 +95,17 @@ def test_prune_asks_shows_and_spares(ba: Ba, tmp_path: Path) -> None:
 def test_what_is_old_is_said_by_age_and_number(rule: RetentionRule, gone: str) -> None:
     infos = [SessionInfo(id, id, Path("/"), 0.0, 100.0 - 10.0 * place) for place, id in enumerate("abc")]
     infos.append(SessionInfo("d", "d", Path("/"), 0.0, 1.0, locked_by="pid 1"))
-    assert "".join(info.id for info in doomed(infos, rule, 106.0)) == gone
+    assert "".join(info.id for info in sessions_to_prune(infos, rule, 106.0)) == gone
 
 
 def test_ages_are_written_with_their_unit() -> None:
-    assert [seconds(age) for age in ("1h", "30d", "2 W", "1m", "1y")] == [3600, 30 * DAY, 14 * DAY, 30 * DAY, 365 * DAY]
+    assert [seconds_of(age) for age in ("1h", "30d", "2 W", "1m", "1y")] == [
+        3600,
+        30 * DAY,
+        14 * DAY,
+        30 * DAY,
+        365 * DAY,
+    ]
 
 
 def test_import_paints_the_names_of_files_that_it_refuses(ba: Ba, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_folder_is_installed_with_what_belongs_to_it(told: Told, ba_home: Path
     assert sorted(path.name for path in place.iterdir()) == ["SKILL.md", "requirements.txt", "scripts"]
     assert os.access(place / "scripts" / "fill.py", os.X_OK)
     assert not (place / "scripts" / "run.sh").is_symlink()
-    assert "is there already. Replace it: --force." in told("install", str(source / "SKILL.md"))[2]
+    assert "already exists. Replace it: --force." in told("install", str(source / "SKILL.md"))[2]
     (place / "mine").write_text("")
     assert told("install", str(source), "--force")[0] == 0
     assert not (place / "mine").exists()

@@ -139,7 +139,7 @@ def test_a_writer_that_keeps_sending_is_read_whole():
 def test_a_limit_that_is_no_number_is_refused(ba: Program, given: str):
     done = Program(ba.folder, ba.home, {LIMIT_VARIABLE: given}).here(*ANSWER)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"BA_INPUT_TIMEOUT={given} is no number of seconds." in done.stderr
+    assert f"BA_INPUT_TIMEOUT={given} is not a number of seconds." in done.stderr
 
 
 def test_a_file_that_a_command_writes_is_the_old_or_the_new_one(tmp_path: Path):

@@ -87,7 +87,7 @@ def test_a_name_that_no_tool_can_have_is_refused(project: Path, name: str):
 def test_a_name_that_is_taken_is_refused(project: Path):
     assert "There is a tool shell already: built in" in str(refused("new", "shell"))
     own(project, MINE)
-    assert "is there already" in str(refused("new", "mine"))
+    assert "already exists" in str(refused("new", "mine"))
 
 
 def test_a_new_tool_does_not_bring_others_trust(project: Path):

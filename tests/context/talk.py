@@ -7,17 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ba_tui.context.compression.compressor import Compressor, CompressorContext
+from ba_tui.context.compression.compressor import Compressor, CompressorContext, SummaryBudget
 from ba_tui.context.compression.gauge import Gauge
-from ba_tui.context.compression.overflow import Fitting
-from ba_tui.context.compression.selection import SummaryBudget
-from ba_tui.context.compression.summarize import Summarizer, Writer
-from ba_tui.context.compression.summary_cache import SummaryCache
+from ba_tui.context.compression.summarize import Summarizer, SummaryCache, Writer
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Compressed, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import ModelInfo, Prices, Provider
 from ba_tui.core.results import ToolResult
+from ba_tui.providers.pipeline import OverflowRetry
 from ba_tui.settings import CompressionSettings
 from tests.script import Memory, Mind, Script, says, thinking
 
@@ -97,7 +95,7 @@ class Room:
         self.budget = SummaryBudget(budget)
         context = CompressorContext(self.gauge, summarizer, self.budget, events=journal, **(means or {}))
         self.compressor = Compressor(self.settings, context)
-        fitting = Fitting(script, self.compressor)
+        fitting = OverflowRetry(script, self.compressor.shorten)
         mind = Mind(fitting, interceptors=(self.compressor,))
         mind.condenser = self.compressor
         self.talk: Conversation = thinking(mind, self.memory)

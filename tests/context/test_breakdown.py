@@ -8,19 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.context.breakdown import Filling, context_parts
-from ba_tui.context.instructions import Instructions, said
+from ba_tui.context.breakdown import RequestPrefix, context_parts
+from ba_tui.context.instructions import Instructions, instruction_note
 from ba_tui.core.events import Event, MessageDone, SkillsChanged, Steered, ToolFinished, ToolStarted, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolUse, reminder, user
 from ba_tui.core.ports.context import ContextItem, ContextPart
-from ba_tui.core.ports.rooms import MarkedShare
+from ba_tui.core.ports.contributions import MarkedShare
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.results import ToolResult, failure
+from ba_tui.core.results import ActiveSkill, ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.core.work import ActiveSkill
-from ba_tui.providers.tokens.calibration import Calibration
-from ba_tui.providers.tokens.in_use import Tokens
+from ba_tui.providers.tokens.calibration import TokenCalibration, Tokens
 from ba_tui.providers.tokens.registry import encoders_of
 from ba_tui.resources import places
 from ba_tui.skills.activation import MARK
@@ -37,7 +35,7 @@ async def nothing(args: object, call: Call) -> ToolResult:
 
 TOOLS = [Tool(name, f"The tool {name}.\n\nMore.", {"type": "object"}, nothing) for name in ("grep", "read_file")]
 SKILLS = MarkedShare("Skills", MARK, "Skills:\n- charts", active_skills)
-LOADED = Filling("You are ba.", "built in", TOOLS, 3, (RULES,), (SKILLS,))
+LOADED = RequestPrefix("You are ba.", "built in", TOOLS, 3, (RULES,), (SKILLS,))
 
 
 def called(id: str, name: str, result: ToolResult, **given: object) -> list[Event]:
@@ -47,7 +45,7 @@ def called(id: str, name: str, result: ToolResult, **given: object) -> list[Even
 
 
 def story() -> list[Event]:
-    told = said((RULES,), ())
+    told = instruction_note((RULES,), ())
     assert told is not None
     picture = Message("user", (Text("What is [wrong]?"), Image("image/png", "QUJD")))
     return [
@@ -65,11 +63,13 @@ def story() -> list[Event]:
 
 @pytest.fixture
 def tokens(ba_home: Path, tmp_path: Path) -> Tokens:
-    return Tokens(lambda: MODEL, encoders_of(places(), tmp_path, lambda: False), Calibration(tmp_path / "ratios.json"))
+    return Tokens(
+        lambda: MODEL, encoders_of(places(), tmp_path, lambda: False), TokenCalibration(tmp_path / "ratios.json")
+    )
 
 
 def parts(
-    events: Sequence[Event], tokens: Tokens, loaded: Filling = LOADED, model: ModelInfo = MODEL
+    events: Sequence[Event], tokens: Tokens, loaded: RequestPrefix = LOADED, model: ModelInfo = MODEL
 ) -> dict[str, ContextPart]:
     found = context_parts(loaded, Transcript(events=events), tokens, model, 8_000)
     return {part.label: part for part in found}
@@ -101,13 +101,13 @@ def test_what_is_loaded_and_why(tokens: Tokens) -> None:
     assert found["System prompt"].items[0].text == "You are ba."
     assert found["Tools"].detail == "2 listed, 3 found by searching"
     assert sorted(labels(found["Tools"].items)) == ["grep", "read_file"]
-    assert [(item.label, item.detail) for item in found["Memory files"].items] == [("AGENTS.md", "told in round 1")]
+    assert [(item.label, item.detail) for item in found["Memory files"].items] == [("AGENTS.md", "sent in round 1")]
     assert found["Memory files"].items[0].text == RULES.text
     assert (labels(found["Skills"].items), found["Skills"].detail) == (["charts"], "active: charts")
 
 
 def test_the_list_of_skills_counts_as_skills(tokens: Tokens) -> None:
-    listed = Filling("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), (SKILLS,))
+    listed = RequestPrefix("You are ba.\n\nSkills:\n- charts", "built in", TOOLS, 0, (RULES,), (SKILLS,))
     found, before = parts(story(), tokens, listed), parts(story(), tokens)
     assert found["System prompt"] == before["System prompt"]
     assert labels(found["Skills"].items) == ["list of skills", "charts"]
@@ -131,10 +131,10 @@ def test_results_and_messages_say_where_they_stand(tokens: Tokens) -> None:
 
 def test_before_the_first_prompt_files_wait_and_bad_ones_are_told(tokens: Tokens) -> None:
     gone = Instructions("CLAUDE.md", "", "can't be read: Permission denied")
-    loaded = Filling("You are ba.", "built in", TOOLS, 0, (RULES, gone))
+    loaded = RequestPrefix("You are ba.", "built in", TOOLS, 0, (RULES, gone))
     items = parts([], tokens, loaded)["Memory files"].items
     assert [(item.label, item.detail) for item in items] == [
-        ("AGENTS.md", "goes with the next prompt"),
+        ("AGENTS.md", "added to the next prompt"),
         ("CLAUDE.md", "can't be read: Permission denied"),
     ]
     assert items[0].tokens > 50

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.context.commands import CommandFiles, called, folders
-from ba_tui.context.expansion import expand
+from ba_tui.context.commands import CommandFiles, folders, parse_call
+from ba_tui.context.own_commands import expand
 from ba_tui.core.errors import UsageError
 from tests.entering import open_ingress
 
@@ -96,7 +96,8 @@ def test_front_matter_as_other_programs_write_it(place: Home):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("---\ndescription: x\nGo.", "c.md:3: 'Go.' is not a field of the form name: value"),
+        ("---\ndescription: x\nGo.", "c.md:1: the front matter is not closed"),
+        ("---\ndescription: x\nGo.\n---\n", "c.md:3: 'Go.' is not a field of the form name: value"),
         ("---\ndescription: x\n", "c.md:1: the front matter is not closed"),
         ("---\ndescription: x\n---\n\n", "c.md: there is no prompt in it"),
         ("", "c.md: there is no prompt in it"),
@@ -150,7 +151,7 @@ def test_a_changed_file_is_read_again(place: Home):
     ],
 )
 def test_what_calls_a_command(text: str, said: tuple[str, str] | None):
-    assert called(text) == said
+    assert parse_call(text) == said
 
 
 async def echo(command: str) -> str:

@@ -11,12 +11,23 @@ from typing import Any
 import pytest
 
 from ba_tui.context.compression.strategies import faults
-from ba_tui.core.compacting import compact, undo_compact
-from ba_tui.core.errors import ContextOverflow, Overloaded, UsageError
-from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, TextDelta, ToolStarted, TurnEnded, TurnStarted
+from ba_tui.core.conversation import compact, undo_compact
+from ba_tui.core.errors import ContextOverflow, ServerOverloaded, UsageError
+from ba_tui.core.events import (
+    Compressed,
+    Event,
+    MessageDone,
+    Notice,
+    Steered,
+    TextDelta,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from ba_tui.core.messages import Message, Text, ToolUse, Usage, reminder, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
 from tests.context.talk import MODEL, Room, compressions, history, told
 from tests.script import Script, collect, kinds, says
 
@@ -109,6 +120,23 @@ async def test_words_of_the_refused_answer_are_void() -> None:
     events = await collect(room.talk.say("And now?"))
     assert kinds(events).index("compressed") < kinds(events).index("message_restarted")
     assert room.talk.transcript.messages[-1].text == "Whole."
+
+
+async def test_a_refused_request_of_one_agent_concerns_no_other() -> None:
+    room = Room(Script(), means={"again": lambda transcript: [reminder("The task stays.")]})
+    emitted: list[tuple[str, Event]] = []
+
+    def agent(name: str) -> Branch:
+        turn = Turn(lambda event: emitted.append((name, event)))
+        return Branch(turn, Transcript(name, events=[replace(event, agent=name) for event in history(8)]))
+
+    agents = [agent(name) for name in ("main", "main/explore-1")]
+    for each in agents:
+        await room.compressor.before(each)
+    assert await room.compressor.rescue(agents[1].transcript.messages, "It is too long.")
+    for each in agents:
+        await room.compressor.before(each)
+    assert [name for name, event in emitted if isinstance(event, Steered)] == ["main/explore-1"]
 
 
 async def test_the_window_that_a_server_tells_counts_from_then_on() -> None:
@@ -256,7 +284,7 @@ async def test_a_summary_comes_in_the_background_and_takes_the_place(tmp_path: P
     assert (first.strategy, second.strategy) == ("extract", "summarize")
     sent = room.script.requests[1].messages
     assert NOTES.splitlines()[1] in sent[0].text
-    assert "## Round 1\nThe person wrote:\nLook at part 1." in sent[0].text
+    assert "## Round 1\nThe user wrote:\nLook at part 1." in sent[0].text
     assert not faults(sent)
     assert [message.text for message in sent[-3:]] == ["And now?", "One.", "Then?"]
     assert second.cost == pytest.approx((900 * 1 + 10 * 2) / 1e6)
@@ -278,7 +306,7 @@ async def test_where_no_room_is_left_the_turn_waits_for_the_summary(tmp_path: Pa
 
 
 async def test_a_failing_summariser_leaves_the_history_as_it_was(tmp_path: Path) -> None:
-    room = summarizing(Script(Overloaded("busy"), Overloaded("busy")), tmp_path)
+    room = summarizing(Script(ServerOverloaded("busy"), ServerOverloaded("busy")), tmp_path)
     (first,) = compressions(await collect(room.talk.say("And now?")))
     await settled(room)
     events = await collect(room.talk.say("Then?"))
@@ -307,7 +335,7 @@ async def test_the_person_waits_for_the_summary(tmp_path: Path) -> None:
 
 
 async def test_without_a_summary_rules_are_enough_and_say_so(tmp_path: Path) -> None:
-    room = summarizing(Script(Overloaded("The model is busy.")), tmp_path)
+    room = summarizing(Script(ServerOverloaded("The model is busy.")), tmp_path)
     (done,) = compressions(await collect(compact(room.talk)))
     assert done.strategy == "extract"
     assert "The model is busy" in done.kept
@@ -374,7 +402,7 @@ async def test_a_second_compression_keeps_the_first_summary_in_what_is_summarise
     await collect(compact(room.talk))
     await collect(compact(room.talk))
     assert "Look at all parts." in room.writer.requests[1].messages[0].text
-    assert room.talk.transcript.messages[0].text.count("The person wrote:\nLook at part 1.") == 1
+    assert room.talk.transcript.messages[0].text.count("The user wrote:\nLook at part 1.") == 1
 
 
 async def test_closing_ends_a_summary_that_is_being_written(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ba_tui.context.compression.strategies import faults
-from ba_tui.core.compacting import undo_compact
-from ba_tui.core.errors import Overloaded
+from ba_tui.core.conversation import undo_compact
+from ba_tui.core.errors import ServerOverloaded
 from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.results import ToolResult
@@ -53,7 +53,7 @@ async def test_real_runs_stay_sound_and_fit(outside_data: Path, tmp_path: Path, 
         plain = Room(Script(), events)
         await plain.talk.history()
         size = FIXED + count(plain.talk.transcript.messages)
-        writer = Script(Overloaded("busy")) if strategy == "failing" else Script(told(NOTES, 100))
+        writer = Script(ServerOverloaded("busy")) if strategy == "failing" else Script(told(NOTES, 100))
         way = "summarize" if strategy == "failing" else strategy
         room = Room(
             Script(says("Done.")), events, writer=writer, folder=tmp_path / path.stem, strategy=way, window=size + 500

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.compacting import compact, undo_compact
-from ba_tui.core.conversation import Conversation
+from ba_tui.core.conversation import Conversation, compact, undo_compact
 from ba_tui.core.events import Compressed, Event, MessageDone, Notice, TurnEnded
 from ba_tui.core.messages import Usage
 from ba_tui.permissions.trust.grants import trust_folder

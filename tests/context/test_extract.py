@@ -10,15 +10,15 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ba_tui.context.compression.extract import extract
-from ba_tui.context.compression.fit import fit
 from ba_tui.context.compression.notes import read
 from ba_tui.context.compression.rounds import Keep, opening, turn_start
 from ba_tui.context.compression.strategies import faults, truncate
+from ba_tui.context.compression.stubs import fit
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import Transcript
-from ba_tui.tools.builtin.history_search import rounds as recalled
+from ba_tui.tools.builtin.recall import rounds as recalled
 from tests.context.conversations import answer, conversations, count, rounds, step
 
 
@@ -53,6 +53,27 @@ def test_old_rounds_become_notes_and_the_last_ones_stay_word_for_word() -> None:
     assert "Request 1: look at part 1." in made.messages[0].text
     assert made.turn_start == len(made.messages) - 3
     assert count(made.messages) <= 400
+
+
+def test_what_was_kept_is_said() -> None:
+    short, long = rounds(40, result="short"), [user("Look."), *rounds(1, result="row\n" * 9)[1:3] * 40]
+    for keep, number in ((5, 6), (1, 2)):
+        assert extract(short, 400, count, Keep(keep)).kept == f"the last {number} rounds, notes on what was before"
+    assert extract(long, count(long) // 4, count).kept == "the current round, notes on what was before"
+    bulky = rounds(12)
+    cut = "the last 12 rounds, 6 long results cut to their main lines"
+    assert extract(bulky, int(count(bulky) * 0.7), count).kept == cut
+    whole = "everything: it was small enough"
+    for make in (extract, truncate):
+        assert make(bulky, count(bulky), count).kept == whole
+        assert make(bulky, count(bulky) - 1, count).kept != whole
+
+
+def test_the_smallest_room_has_notes_that_something_is_missing() -> None:
+    messages = rounds(6, result="row 0")
+    made = extract(messages, 88, count)
+    assert made.messages[0].origin == "compaction"
+    assert count(made.messages) <= 88
 
 
 def test_the_number_of_rounds_that_stay_can_be_chosen() -> None:
@@ -316,7 +337,7 @@ def test_one_enormous_message_fits() -> None:
 
 
 def test_an_enormous_message_keeps_as_much_as_there_is_room_for() -> None:
-    paste = "".join(f"row {number}\n" for number in range(400_000))
+    paste = "".join(f"row {number}\n" for number in range(100_000))
     messages = [user("Always keep the port at 8080."), answer(Text("Yes.")), user(paste)]
     target = count(messages) // 4
     first = extract(messages, target, count)
@@ -324,7 +345,7 @@ def test_an_enormous_message_keeps_as_much_as_there_is_room_for() -> None:
     for made in (first, again, truncate(messages, target, count)):
         assert target // 4 < count(made.messages) <= target
         assert "row 0\n" in text_of(made.messages)
-        assert "row 399999\n" in text_of(made.messages)
+        assert "row 99999\n" in text_of(made.messages)
         assert "port at 8080" in text_of(made.messages)
 
 

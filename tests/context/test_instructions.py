@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.context.imports import LIMIT
-from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.context.instructions import Instructions, read_instructions, said
+from ba_tui.context.instructions import LIMIT, InstructionPlace, Instructions, instruction_note, read_instructions
 from ba_tui.core.messages import user
 from tests.entering import guarded_ingress
 
@@ -207,7 +205,7 @@ def test_names_of_folders_say_nothing_to_a_model(project: Path):
     (odd / "AGENTS.md").write_text("near")
     place = InstructionPlace(odd, project / "repo", None)
     (found,) = read_instructions(place, guarded_ingress(project / "repo"))
-    note = said([found], [])
+    note = instruction_note([found], [])
     assert note
     assert note.text.count("<system-reminder>") == 1
     assert note.text.count('id="') == 1
@@ -247,24 +245,24 @@ def test_a_huge_file_is_cut_and_says_so(project: Path):
 def test_what_was_said_is_not_said_again_until_it_changes(project: Path):
     path = project / "repo" / "AGENTS.md"
     path.write_text("use tabs")
-    note = said(read(project), [])
+    note = instruction_note(read(project), [])
     assert note
     assert note.hidden
     assert "use tabs" in note.text
     history = [user("hi").joined(note)]
-    assert said(read(project), history) is None
+    assert instruction_note(read(project), history) is None
     path.write_text("use spaces")
-    again = said(read(project), history)
+    again = instruction_note(read(project), history)
     assert again
     assert "use spaces" in again.text
 
 
 def test_a_person_who_quotes_a_marker_does_not_hide_the_instructions(project: Path):
     (project / "repo" / "AGENTS.md").write_text("use tabs")
-    note = said(read(project), [])
+    note = instruction_note(read(project), [])
     assert note
     quoted = user(f"what is this? {note.text}")
-    assert said(read(project), [quoted]) is not None
+    assert instruction_note(read(project), [quoted]) is not None
 
 
 def test_no_text_takes_long_to_look_through(project: Path):

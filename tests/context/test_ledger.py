@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
+
 from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.ledger import StringUses, picked
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from tests.context.conversations import answer, count, step
 
-FILLER = "The tide is calm and the quay is empty today.\n" * 60
+FILLER = "".join(f"The tide is calm, and the quay of {letter * 5} is empty.\n" for letter in ascii_letters)
 
 
 def conversation(*said: Message, after: int = 12) -> list[Message]:

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.compression.gauge import Gauge
-from ba_tui.context.limits import BudgetLimits, Spending
-from ba_tui.context.prompt_size import PromptSize
-from ba_tui.context.reminders import NearlyFull, Refocus
-from ba_tui.core.compacting import compact
-from ba_tui.core.conversation import Conversation
+from ba_tui.context.compression.gauge import Gauge, PromptSize
+from ba_tui.context.reminders import BudgetLimits, NearlyFull, Refocus, SessionSpending
+from ba_tui.core.conversation import Conversation, compact
 from ba_tui.core.events import (
     Compressed,
     Event,
@@ -28,20 +25,19 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.provider import ASSUMED, ModelInfo, ModelRequest, ReplyChunk
-from ba_tui.core.results import StateChange, ToolResult
-from ba_tui.core.work import Todo
+from ba_tui.core.results import StateChange, Todo, ToolResult
 from tests.context.talk import MODEL, Room, compressions, count, history, told
 from tests.script import Memory, Script, collect, conversation, says
 
 
-def limited(script: Script, model: ModelInfo = MODEL, **limits: Any) -> tuple[Conversation, Spending]:
-    spending = Spending()
+def limited(script: Script, model: ModelInfo = MODEL, **limits: Any) -> tuple[Conversation, SessionSpending]:
+    spending = SessionSpending()
     limit = BudgetLimits(spending, lambda: model, limits.get("max_cost"), limits.get("max_tokens"))
     talk = conversation(script, interceptors=(limit,))
     return talk, spending
 
 
-async def spent(talk: Conversation, spending: Spending, prompt: str) -> TurnEnded:
+async def spent(talk: Conversation, spending: SessionSpending, prompt: str) -> TurnEnded:
     events = await collect(talk.say(prompt))
     for event in events:
         spending.apply(event)
@@ -87,7 +83,7 @@ async def test_what_has_no_price_counts_its_tokens_and_says_so_once() -> None:
 
 
 def test_summaries_and_sub_agents_count() -> None:
-    spending = Spending()
+    spending = SessionSpending()
     events: list[Event] = [
         MessageDone(replace(says("x"), usage=Usage(10, 5, 100, 1)), 0.25, agent="main/explore-1"),
         Compressed((), "summarize", 100, 50, 0.5, usage=Usage(40, 4)),

@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.media import LARGEST, MANY, MOST, AcceptedMedia, SentMedia, too_much
-from ba_tui.core.contents import media_key, media_of
 from ba_tui.core.events import MediaLeftOut, MessageDone, Notice, ToolFinished, TurnEnded
-from ba_tui.core.messages import Document, Image, Message, Text, ToolUse
+from ba_tui.core.messages import Document, Image, Message, Text, ToolUse, media_key, media_of
 from ba_tui.core.provider import Provider
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.scripted import Planned, Step
-from ba_tui.tools.builtin.images import pixels
+from ba_tui.providers.media import LARGEST, MANY, MOST, MediaFilter, SentMedia, too_much
+from ba_tui.providers.scripted import ScriptedCall, Step
+from ba_tui.tools.builtin.media import pixels
 from tests.loopback import ModelServer, Status
 from tests.loopback.fixtures import model_server
 from tests.providers.conftest import Connect, connect, vendor
@@ -56,8 +55,8 @@ def carried(body: bytes) -> list[int]:
     return [number for number in range(40) if png(number).data[48:].rstrip("=").encode() in body]
 
 
-def accepted(provider: Provider) -> AcceptedMedia:
-    return AcceptedMedia(provider, pixels)
+def accepted(provider: Provider) -> MediaFilter:
+    return MediaFilter(provider, pixels)
 
 
 async def said(talk: Any, message: Message) -> list[Any]:
@@ -122,7 +121,7 @@ async def test_a_picture_of_a_tool_result_and_a_document_with_a_password(
 
     read = Tool("read_file", "Read a file.", {"type": "object", "properties": {}}, run)
     steps = [
-        Step(calls=(Planned("read_file"),)),
+        Step(calls=(ScriptedCall("read_file"),)),
         Status(400, "The PDF specified is password protected."),
         Step(say="?"),
     ]

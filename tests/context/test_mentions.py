@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xlsxwriter import Workbook
 
 from ba_tui.assembly import connect
-from ba_tui.context.mentions import named
+from ba_tui.context.mentions import find_mentions
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice
@@ -54,7 +54,7 @@ async def talk(services: Services) -> AsyncIterator[Conversation]:
 
 
 def notes(events: list[Event]) -> str:
-    """What the model was given beside the person's words."""
+    """What the model was given beside the user's words."""
     found = [event.message for event in events if event.type == "steered" and event.message.hidden]
     return "\n".join(message.text for message in found if "It is " not in message.text[:40])
 
@@ -354,15 +354,15 @@ async def test_everything_that_can_be_named_is_offered_with_its_kind(talk: Conve
 
 
 def test_the_forms_of_a_mention():
-    assert [each.raw for each in named('a @b.py:3, (@c) @"d e":1-2 x@y.z @@q pip install @types/node')] == [
+    assert [each.raw for each in find_mentions('a @b.py:3, (@c) @"d e":1-2 x@y.z @@q pip install @types/node')] == [
         "b.py:3,",
         "c)",
         "d e:1-2",
         "types/node",
     ]
-    (each,) = named("see @b.py:3-9).")
+    (each,) = find_mentions("see @b.py:3-9).")
     assert ("b.py", (3, 9)) in list(each.readings())
-    (forced,) = named("@skill:pdf!")
+    (forced,) = find_mentions("@skill:pdf!")
     assert (forced.kind, "pdf") == ("skill", [text for text, _ in forced.readings()][-1])
 
 
@@ -383,18 +383,18 @@ def test_the_forms_of_a_mention():
     ],
 )
 def test_other_things_with_an_at_are_not_remarked_on(text: str):
-    assert [each.shown for each in named(text) if each.bare] == []
+    assert [each.shown for each in find_mentions(text) if each.bare] == []
 
 
 @pytest.mark.parametrize(
     "text", ["@nope", "ask @nope, please", "one\ntwo with @nope at the end", "@nope what is this?"]
 )
 def test_a_word_in_a_sentence_is_bare(text: str):
-    assert [each.shown for each in named(text) if each.bare] == ["nope"]
+    assert [each.shown for each in find_mentions(text) if each.bare] == ["nope"]
 
 
 @given(st.text('@"ab. /:1-9`\n，', max_size=30))
 def test_no_text_upsets_the_reading_of_mentions(text: str):
-    for each in named(text):
+    for each in find_mentions(text):
         assert all(reading for reading, _ in each.readings() if reading)
         assert isinstance(each.looks_meant, bool)

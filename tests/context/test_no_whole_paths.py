@@ -16,7 +16,7 @@ from ba_tui.core.ports.memory import Draft, Memory
 from ba_tui.core.questions import Reply
 from ba_tui.core.turn import Turn
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 from tests.skills.world import put
@@ -60,7 +60,7 @@ def filled(home: Path, root: Path) -> None:
 
 def calls(*each: tuple[str, dict[str, object]]) -> Iterator[Step]:
     for name, args in each:
-        yield Step(calls=(Planned(name, args),))
+        yield Step(calls=(ScriptedCall(name, args),))
 
 
 STEPS: Sequence[tuple[str, dict[str, object]]] = (

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ba_tui.context.compression.compressor import Case, SummaryBudget, choose
 from ba_tui.context.compression.fact_check import completed, left_out
-from ba_tui.context.compression.selection import Case, SummaryBudget, choose
-from ba_tui.context.compression.summarize import Summarizer, Writer, record
-from ba_tui.context.compression.summary_cache import SummaryCache, digest
+from ba_tui.context.compression.summarize import Summarizer, SummaryCache, Writer, digest, record
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Image, Message, Text, ToolOutput, ToolUse, reminder, user
 from ba_tui.settings import CompressionSettings
@@ -80,7 +79,7 @@ def test_what_a_summary_left_out_is_added_and_nothing_else() -> None:
     assert "https://example.org/notes" in text
     assert "42.5%" in text
     assert added == text.count("\n- ")
-    # The person's own words stand beside the summary.
+    # The user's own words stand beside the summary.
     assert "Always answer in German." not in text
     assert "1,250 EUR" not in text
 

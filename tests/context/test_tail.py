@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.compression.extract import WHOLE, RecentTail, TailShortening, extract
-from ba_tui.context.compression.rounds import Compression, base_id, is_changed, rounds_of
+from ba_tui.context.compression.extract import WHOLE, RecentTail, TailShortening, _Left, extract
+from ba_tui.context.compression.rounds import Compression, Count, base_id, is_changed, rounds_of
 from ba_tui.context.compression.strategies import faults
 from ba_tui.context.compression.stubs import MARK
 from ba_tui.core.messages import Message, Text, ToolOutput, user
@@ -57,6 +59,15 @@ def test_the_room_is_used(share: float) -> None:
     assert not faults(made.messages, messages)
 
 
+@pytest.mark.parametrize("share", [0.7, 0.8, 0.9])
+def test_where_old_results_alone_are_cut_nine_tenths_of_the_room_are_used(share: float) -> None:
+    messages = rounds(12, result=rows("old"))
+    target = int(count(messages) * share)
+    made = extract(messages, target, count)
+    assert len(made.messages) == len(messages)
+    assert 0.9 * target <= count(made.messages) <= target
+
+
 @pytest.mark.parametrize("share", [0.45, 0.6, 0.68])
 def test_a_newest_round_that_has_up_to_seven_tenths_of_the_room_stays_word_for_word(share: float) -> None:
     newest = [user("And now this?"), *step("z", rows("last", 30)), answer(Text("It is 401 tons."))]
@@ -90,6 +101,44 @@ def test_the_oldest_results_are_cut_first_and_no_more_than_must_be() -> None:
     assert more.messages[-8:] == messages[-8:]
 
 
+def dense(messages: Sequence[Message]) -> int:
+    """Tokens of two bytes each, as of other scripts."""
+    return 2 * count(messages)
+
+
+@pytest.mark.parametrize(("measure", "spare"), [(count, 200), (dense, 500)])
+def test_of_the_last_result_that_is_cut_as_much_stays_as_has_room(measure: Count, spare: int) -> None:
+    messages = rounds(4, result=rows("old"))
+    size = measure(messages)
+    made = TailShortening(rounds_of(messages).rounds, size - 300, 1.0, size - 300, measure).run()
+    assert len(made.cut) == 1
+    assert 300 <= size - measure(made.messages) <= 300 + spare
+
+
+def test_where_one_result_is_a_token_too_few_the_next_one_is_cut_too() -> None:
+    messages = rounds(4, result=rows("old"))
+    size = count(messages)
+    first = bisect_left(range(size), 2, lo=200, hi=2_000, key=lambda less: len(tail_of(messages, size - less).cut))
+    for less, results in ((first - 1, 1), (first, 2), (first + 1, 2)):
+        made = tail_of(messages, size - less)
+        assert (len(made.cut), made.moved) == (results, ())
+        assert count(made.messages) <= size - less
+
+
+def test_when_all_results_are_cut_the_rest_fits_to_the_token() -> None:
+    messages = rounds(4, result=rows("old"))
+    shortened = shortening(messages, count(messages) // 2)
+
+    def fits(room: int) -> bool:
+        return shortened._cut(shortened.rounds, room, words=False) is not None
+
+    room = bisect_left(range(count(messages)), True, key=fits)
+    made = shortened._cut(shortened.rounds, room, words=False)
+    assert made
+    assert count(made.messages) <= room
+    assert len(made.cut) == len(shortened._bulky(shortened.rounds, words=False))
+
+
 def test_texts_of_the_user_are_cut_after_all_results() -> None:
     asked = "\n".join(f"Point {number}: weigh cargo {number * 13} again." for number in range(40))
     messages = [user(asked), *step("a", rows("first")), answer(Text("Done.")), *rounds(3, result=rows("old"))]
@@ -97,7 +146,19 @@ def test_texts_of_the_user_are_cut_after_all_results() -> None:
     assert made.messages[0] == messages[0]
     assert made.lost == ()
     assert made.cut
-    assert all("a text of the person" not in title for title in made.cut)
+    assert all("a text of the user" not in title for title in made.cut)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.5, 0.6])
+def test_a_text_of_a_round_that_stays_is_cut_after_its_result(share: float) -> None:
+    asked = "\n".join(f"Point {number}: weigh cargo {number * 13} again." for number in range(120))
+    messages: list[Message] = []
+    for number in range(3):
+        messages += [user(asked), *step(f"k{number}", rows(f"p{number}", 80)), answer(Text("Done."))]
+    messages += [user("Now?"), *step("z", "fine"), answer(Text("All is done."))]
+    made = tail_of(messages, int(count(messages) * share))
+    assert [item.number for item in made.moved] == [1, 2]
+    assert made.cut == ("round 3 · read_file src/a.py", "round 3 · a text of the user")
 
 
 def test_of_an_enormous_request_both_ends_stay_and_the_rest_is_known_as_lost() -> None:
@@ -140,6 +201,13 @@ def test_the_less_must_go_the_more_of_the_last_steps_stays() -> None:
     assert kept == sorted(kept)
     assert kept[0] >= 3
     assert kept[-1] >= 2 * kept[1]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.35, 0.4])
+def test_steps_whose_results_repeat_a_line_stay_without_their_bulk(share: float) -> None:
+    messages = [user("Keep the port at 8080."), answer(Text("Yes.")), *rounds(7, result="row of words\n" * 150)]
+    made = extract(messages, int(count(messages) * share), count)
+    assert [message.text for message in made.messages[2:]] == [message.text for message in messages[-24:]]
 
 
 def test_rounds_that_fit_are_not_touched() -> None:
@@ -220,7 +288,7 @@ def test_a_request_is_cut_only_where_it_alone_takes_too_much() -> None:
     target = least(count([asked]))
     assert tail_of(messages, target).messages[0] == asked
     made = tail_of(messages, target - 1)
-    assert [title.partition(" · ")[2] for title in made.cut] == ["a text of the person", "read_file src/a.py"]
+    assert [title.partition(" · ")[2] for title in made.cut] == ["a text of the user", "read_file src/a.py"]
     assert tail_of([asked, said, *messages[2:]], target + 100).messages[0] == asked
     # All of it fits: then nothing is too much.
     assert tail_of([asked], count([asked])).messages == [asked]
@@ -262,12 +330,33 @@ def test_as_many_steps_stay_as_have_just_the_room(prompt: int, size: int, target
     assert steps_kept(prompt, size, target, share) == kept
 
 
+def test_an_enormous_request_before_a_step_is_read_again_by_the_number_of_its_round() -> None:
+    asked = "".join(f"pier {number} has {number * 7} tons\n" for number in range(8_000))
+    messages = [*rounds(6, result="fine"), user(asked), *step("z", "fine")]
+    made = extract(messages, 600, count)
+    (request,) = (message for message in made.messages if message.text.startswith("pier 0"))
+    assert "recall(round=7, person=true)" in request.text
+
+
+@pytest.mark.parametrize(("room", "first"), [(7, 1), (6, None), (4, None), (3, None)])
+def test_a_prompt_does_not_stay_without_its_answer(room: int, first: int | None) -> None:
+    assert _Left(room, reach=100).first([4, 3], [4, 3], last=False) == first
+
+
+def test_a_round_that_takes_all_the_room_stays() -> None:
+    """The prompt with four tokens, and a step of three and three."""
+    for room, first in ((11, 1), (10, 1), (9, None)):
+        left = _Left(room, reach=100)
+        assert left.first([4, 3, 3], [4, 3, 3], last=False) == first
+        assert left.room == (room - 10 if first else room)
+
+
 def test_what_was_said_between_the_steps_of_the_newest_round_is_cut_after_its_results() -> None:
     asked, seen = step("a", rows("first", 60))
     steered = replace(seen, blocks=(*seen.blocks, Text(ENORMOUS)))
     messages = [*rounds(3), user("Compare."), asked, steered, *step("b", "fine"), answer(Text("Done."))]
     made = tail_of(messages, 1_800)
-    assert [title.partition(" · ")[2] for title in made.cut[-2:]] == ["read_file src/a.py", "a text of the person"]
+    assert [title.partition(" · ")[2] for title in made.cut[-2:]] == ["read_file src/a.py", "a text of the user"]
     assert [number for number, _ in made.lost] == [4]
     assert "Point 0:" in made.messages[-4].text
     assert "Point 199:" in made.messages[-4].text

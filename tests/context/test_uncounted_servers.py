@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.agent_spec import Budget
+from ba_tui.core.agent import BudgetLimit
 from ba_tui.core.events import MessageDone, Notice, TurnEnded
 from ba_tui.core.ledger import Ledger
-from ba_tui.core.loop_limits import BudgetLimit
 from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.provider import ModelRequest, Prices, charged
-from ba_tui.faces.tui.screens.context_rows import cost_lead
+from ba_tui.core.teamwork import Budget
+from ba_tui.faces.tui.screens.context import cost_lead
 from ba_tui.faces.tui.widgets.status import tokens
+from ba_tui.providers.pipeline import UsageEstimator
 from ba_tui.providers.scripted import Step
-from ba_tui.providers.tokens.usage import UsageEstimator
 from ba_tui.resources import places
 from tests.loopback import ModelServer, Raw
 from tests.loopback.formats import stream

@@ -12,15 +12,15 @@ from typing import Any, cast
 import pytest
 
 from ba_tui.context.compression.compressor import TOOLS
-from ba_tui.context.compression.importance import FADING, Importance, weight
-from ba_tui.context.compression.overflow import Fitting
-from ba_tui.core.compacting import compact
-from ba_tui.core.errors import ContextOverflow, Overloaded
+from ba_tui.context.compression.facts import FADING, Importance, weight
+from ba_tui.core.conversation import compact
+from ba_tui.core.errors import ContextOverflow, ServerOverloaded
 from ba_tui.core.events import Compressed, Notice, Steered, TextDelta, TurnEnded
 from ba_tui.core.messages import Message, Usage, reminder, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
+from ba_tui.providers.pipeline import OverflowRetry
 from tests.context.talk import FIXED, MODEL, Room, compressions, count, history, told
 from tests.context.test_compressor import LONG, NOTES, settled, summarizing
 from tests.permissions.toolset import CLOCK
@@ -118,7 +118,7 @@ async def test_notes_that_a_compression_took_are_said_again_once() -> None:
 
 @pytest.mark.parametrize(
     ("writer", "cost"),
-    [(told(NOTES, 900), 920 / 1e6), (Overloaded("busy"), None)],
+    [(told(NOTES, 900), 920 / 1e6), (ServerOverloaded("busy"), None)],
     ids=["written", "failed"],
 )
 async def test_the_budget_pays_for_what_was_written_or_may_have_been(
@@ -201,9 +201,11 @@ async def test_room_is_kept_for_the_tools_that_come_with_the_notes() -> None:
     after: list[int] = []
     for means in ({}, {"tools": lambda: (CLOCK,)}):
         room = Room(Script(), history(30, words="word " * 90), means=means)
-        for _ in range(2):
+        for second in (False, True):
             (done,) = compressions(await collect(compact(room.talk)))
             after.append(done.after)
+            # The second time they are counted with all else.
+            assert not second or done.after > done.before / 2 - TOOLS / 2
     # The first time they are not counted yet.
     assert after[0] - after[2] >= TOOLS * 0.8
 
@@ -231,7 +233,7 @@ async def test_who_reads_no_further_closes_the_stream_within() -> None:
         room = Room(script, history(8))
         await room.talk.history()
         messages = (*room.talk.transcript.messages, user("And now?"))
-        stream = Fitting(script, room.compressor).stream(ModelRequest("", messages, ()))
+        stream = OverflowRetry(script, room.compressor.shorten).stream(ModelRequest("", messages, ()))
         async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", stream)) as chunks:
             if refusals:
                 assert isinstance(await anext(chunks), Compressed)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ba_tui.core import events
 from ba_tui.core.errors import ErrorInfo
-from ba_tui.core.events import Event, event_from_json, event_to_json
+from ba_tui.core.events import Event, MemoryLine, event_from_json, event_to_json
 from ba_tui.core.messages import (
     Document,
     Image,
@@ -27,12 +27,22 @@ from ba_tui.core.messages import (
     clean_text,
 )
 from ba_tui.core.questions import Option, Question, Reply
-from ba_tui.core.results import CommandText, Diff, Diffs, Prose, Source, StateChange, Table, Todos, ToolResult, failure
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
-from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, Team
+from ba_tui.core.results import (
+    ActiveSkill,
+    CommandText,
+    Diff,
+    Diffs,
+    Prose,
+    Source,
+    StateChange,
+    Table,
+    Todo,
+    Todos,
+    ToolResult,
+    failure,
+)
+from ba_tui.core.teamwork import AgentMessage, Claim, Conflict, Member, Plan, PlanTask, SubTask, Team
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
-from ba_tui.core.text.memories import MemoryLine
-from ba_tui.core.work import ActiveSkill, Todo
 
 UNION = typing.get_args(typing.get_args(Event)[0])
 MEMORY = MemoryLine("m1", "數字 🎉", "preference", 1.5, "words: a", "before")
@@ -102,7 +112,7 @@ SUBTASK = SubTask(
     agent_id="main/analyst-1",
 )
 PLAN = Plan(
-    "p1", Task("t1", "數字?", "Sum it", "EUR", ("All of 2026",)), (SubTask("s1", "Read"), SUBTASK), "running", 1
+    "p1", PlanTask("t1", "數字?", "Sum it", "EUR", ("All of 2026",)), (SubTask("s1", "Read"), SUBTASK), "running", 1
 )
 CONFLICT = Conflict(
     "c1", "total", (Claim("a", 1.5, 0.9), Claim("b", {"x": None})), "verifier", Claim("a", 1.5, 0.9), "w"
@@ -184,8 +194,8 @@ def test_every_kind_has_a_sample():
 
 
 def test_the_union_holds_every_event_of_the_module():
-    named = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Signed)}
-    assert named - {events.Signed} == set(UNION)
+    named = {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.SignedEvent)}
+    assert named - {events.SignedEvent} == set(UNION)
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"type":"unheard_of"}', b"not json", b'{"type":"text_delta"}'])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.text.jsonc import read_jsonc
+from ba_tui.core.text.json_text import read_jsonc
 
 _VALUES = st.recursive(
     st.none() | st.integers() | st.text('ab/*\\",]} \n'),

@@ -11,10 +11,12 @@ import pytest
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Checkpointed, Event, MessageDone, ModeChanged, Rewound, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.ports.sessions import RestoreResult
 from ba_tui.core.results import StateChange
-from ba_tui.core.rewinding import Restored, turn_history
+from ba_tui.core.rewinding import turn_history
 from ba_tui.core.transcript import Transcript
-from tests.script import Memory, Script, collect, conversation, says
+from tests.script import Memory, Mind, Script, collect, conversation, says, thinking
 
 
 def turn(number: int, checkpoint: str = "") -> list[Event]:
@@ -65,17 +67,18 @@ class Files:
             raise StorageError("The checkpoint is gone.")
         return f"undo-{len(self.restored) + 1}"
 
-    def restore(self, to: str, undo: str) -> Restored:
+    def restore(self, to: str, undo: str) -> RestoreResult:
         if self.cut:
             raise StorageError("It was cut off.")
         self.restored.append(to)
-        return Restored(("a.txt",))
+        return RestoreResult(("a.txt",))
 
 
 def talk(*events: Event) -> tuple[Any, Files, Memory]:
     journal, files = Memory(events), Files()
-    made = conversation(Script(says("new")), journal=journal)
-    made.past.files = files  # type: ignore[assignment]
+    mind = Mind(Script(says("new")))
+    mind.inventory = Inventory(checkpoints=lambda: files)  # type: ignore[arg-type, return-value]
+    made = thinking(mind, journal)
     return made, files, journal
 
 
@@ -133,7 +136,11 @@ async def test_nothing_changes_when_files_cannot_be_restored():
         await made.past.rewind(1)
     assert journal.lines == before
     assert not made.busy
-    made.past.files = None
+    await made.close()
+
+
+async def test_a_conversation_without_checkpoints_rewinds_alone():
+    made = conversation(Script(says("new")), journal=Memory([*turn(1, "c1"), *turn(2)]))
     with pytest.raises(StorageError, match="no checkpoints"):
         await made.past.rewind(1)
     with pytest.raises(UsageError, match="No file was changed"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.core.text.rule_words import EDITS, joined_rules, rule_words, split_rules
+from ba_tui.core.ports.permissions import EDITS, joined_rules, rule_words, split_rules
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
-from ba_tui.core.results import StateChange, ToolResult
+from ba_tui.core.results import ActiveSkill, StateChange, Todo, ToolResult
 from ba_tui.core.transcript import INTERRUPTED, UNFINISHED, Transcript
-from ba_tui.core.work import ActiveSkill, Todo
 from tests.turns.test_loop import paired
 
 IDS = st.sampled_from(["a", "b", "c"])

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from ba_tui.agent_files.catalog import AgentFiles, AgentFolder
 from ba_tui.agent_files.means import AgentMeans
-from ba_tui.core.agent import Agent, Interceptor
-from ba_tui.core.agent_spec import AgentSpec
+from ba_tui.core.agent import Agent, BudgetLimit, CutAnswers, Interceptor, StepLimit
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event
-from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
+from ba_tui.core.ports.agents import AgentCopies, Delegation
 from ba_tui.core.ports.brain import Inventory
-from ba_tui.core.ports.delegation import Delegation
+from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork.copies import AgentCopies
+from ba_tui.core.teamwork import AgentSpec
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.features.agents.session import AgentSession, DelegationScope
+from ba_tui.features.agents.session import AgentSession
+from ba_tui.features.agents.tools.sub_agents import DelegationScope
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.failed import failed_result
-from ba_tui.tools.session_scope import Delegating
+from ba_tui.tools.failures import failed_result
+from ba_tui.tools.session_scope import AgentSource
 from tests.script import Memory, Mind, Script, says, thinking
 
 
@@ -62,7 +62,7 @@ class AgentHouse:
             "write_file": plain("write_file", Effect.WRITE),
             "web_fetch": plain("web_fetch", Effect.NETWORK),
         }
-        files = AgentFiles(self._folders, ingress(folder), means(self.tools))
+        files = AgentFiles(self._folders, ingress(folder), AnyModel(lambda: self.tools))
         self.main = Script()
         self.mind = Mind(self.main)
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
@@ -72,8 +72,8 @@ class AgentHouse:
             return self.journal.read()
 
         scope = DelegationScope(
-            lambda: files, Delegating(lambda: "test/main", self.make), self.talk.transcript, history,
-            lambda: self.tools, lambda: self.reading, attended, copies=copies,
+            lambda: files, AgentSource(lambda: "test/main", self.make), self.talk.transcript, history,
+            lambda: self.tools, lambda: self.reading, attended, copies=(lambda: copies) if copies else None,
         )  # fmt: skip
         self.room = AgentSession(definitions, AgentSettings(**limits), scope)
         self.agents = self.room.agents
@@ -119,16 +119,26 @@ def delegates(*orders: tuple[str, str] | dict[str, Any], text: str = "") -> Any:
 
 
 def ingress(folder: Path) -> Ingress:
-    from ba_tui.permissions.ingress import ingress_for
+    from ba_tui.permissions.secrets.sharing import ingress_for
     from ba_tui.resources import open_places
 
     return ingress_for(open_places(), folder)
 
 
-def means(tools: Mapping[str, Tool]) -> AgentMeans:
-    from ba_tui.core.provider import ModelInfo
+class AnyModel(AgentMeans):
+    """Every model can be used, and no slot is set."""
 
-    return AgentMeans(lambda: set(tools), lambda name: "", lambda name: ModelInfo(name, "test", name), lambda slot: "")
+    def __init__(self, tools: Callable[[], Collection[str]]) -> None:
+        self.tools = tools
+
+    def missing(self, model: str) -> str:
+        return ""
+
+    def model(self, name: str) -> ModelInfo:
+        return ModelInfo(name, "test", name)
+
+    def slot(self, slot: str) -> str:
+        return ""
 
 
 def reported(tool: Tool) -> Tool:

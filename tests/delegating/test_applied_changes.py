@@ -14,14 +14,13 @@ import pytest
 from ba_tui.core.calls import Commit
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.features.agents.copies import listing
-from ba_tui.features.agents.copies.apply_changes import Applying, apply_changes_tool
+from ba_tui.features.agents.copies import copies
+from ba_tui.features.agents.copies.apply_changes import ChangeApplier, apply_changes_tool
 from ba_tui.features.agents.copies.copies import Copies
 from ba_tui.permissions.paths import Workspace
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.editing.transaction import KIND, FileStep, described
-from ba_tui.tools.editing.undoing import UndoneFiles
+from ba_tui.tools.editing.transaction import KIND, FileStep, UndoneFiles, described
 from ba_tui.write_ahead import recover, write_ahead
 
 AGENT = "main/general-1"
@@ -59,7 +58,7 @@ class Place:
         self.project = project
         self.working = False
         self.copies = Copies(project.parent / "session", project, lambda path: bool(denied) and path.name == denied)
-        self.applying = Applying(self.copies, Workspace(project), write_ahead(project), lambda agent: self.working)
+        self.applying = ChangeApplier(self.copies, Workspace(project), write_ahead(project), lambda agent: self.working)
         definitions = load_definitions(bundled("config") / "prompts" / "tools")
         self.tool = apply_changes_tool(definitions["apply_changes"], self.applying)
 
@@ -309,7 +308,7 @@ def test_what_was_not_judged_does_not_come_in(project: Path) -> None:
 
 def test_a_folder_within_a_repository_is_copied_with_all_of_it(project: Path) -> None:
     (project / "src" / "pyproject.toml").write_text("")
-    assert listing.repository(project / "src") == project.resolve()
+    assert copies.repository(project / "src") == project.resolve()
 
 
 def test_a_copy_that_was_half_made_is_none(project: Path) -> None:
@@ -346,7 +345,7 @@ def test_what_can_not_be_copied_is_said(project: Path, tmp_path: Path, monkeypat
     plain.mkdir()
     with pytest.raises(UsageError, match="is in no git repository"):
         Place(plain).make()
-    monkeypatch.setattr(listing, "MOST_FILES", 3)
+    monkeypatch.setattr(copies, "MOST_FILES", 3)
     with pytest.raises(UsageError, match=r"too large for a copy: 6 files with 0\.0 GB; at most 3 files and 2 GB"):
         Place(project).make()
     assert not list((project.parent / "session").rglob("files"))

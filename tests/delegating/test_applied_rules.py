@@ -11,8 +11,7 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Checkpointed, Event, Mode, ToolFinished
-from ba_tui.core.events.teamwork import AgentStarted
+from ba_tui.core.events import AgentStarted, Asked, Checkpointed, Event, Mode, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
 from tests.script import collect

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.agent_spec import AgentSpec, Budget
 from ba_tui.core.effects import READ_ONLY, Effect
 from ba_tui.core.errors import ConnectionLost, UsageError
-from ba_tui.core.events import Asked, Event, Notice, Rewound, ToolFinished, TurnEnded, TurnStarted
-from ba_tui.core.events.teamwork import AgentStarted
-from ba_tui.core.ports.delegation import Order
+from ba_tui.core.events import AgentStarted, Asked, Event, Notice, Rewound, ToolFinished, TurnEnded, TurnStarted
+from ba_tui.core.ports.agents import Order
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork import AgentSpec, Budget
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
-from ba_tui.tools.foreign_calls import task_tool
+from ba_tui.tools.visible import task_tool
 from tests.delegating.house import AgentHouse, delegates, plain
 from tests.script import collect, says
 

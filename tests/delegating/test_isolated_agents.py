@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import UsageError
-from ba_tui.core.events import Event, ToolFinished
-from ba_tui.core.events.teamwork import AgentStarted
+from ba_tui.core.events import AgentStarted, Event, ToolFinished
+from ba_tui.core.teamwork import ProjectCopy
 from tests.delegating.house import AgentHouse, delegates
 from tests.script import collect, says
 
@@ -17,7 +16,7 @@ APART = {"description": "change", "agent_type": "general", "prompt": "Change it.
 
 
 class Copies:
-    """core.teamwork.copies.AgentCopies over empty folders."""
+    """core.ports.agents.AgentCopies over empty folders."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -12,11 +12,10 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Event, ToolFinished
-from ba_tui.core.events.teamwork import AgentStarted
+from ba_tui.core.events import AgentStarted, Asked, Event, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace
 from tests.program import Program
@@ -163,9 +162,9 @@ def test_a_killed_agent_goes_on_in_its_copy(tmp_path: Path) -> None:
 
     def delegating(**more: str) -> Step:
         args = {"description": "write", "prompt": "Write.", "agent_type": "general", **more}
-        return Step(calls=(Planned("delegate_task", args),))
+        return Step(calls=(ScriptedCall("delegate_task", args),))
 
-    writing = Step(calls=(Planned("write_file", {"path": "new.txt", "content": "mine"}),))
+    writing = Step(calls=(ScriptedCall("write_file", {"path": "new.txt", "content": "mine"}),))
     never = Answer(Step(say="never"), pace=Pace(hold=None, rate=20.0))
     with ModelServer([delegating(isolation="worktree"), writing, never]) as server:
         process = at(server).start("-p", "--trust", "let an agent write")
@@ -173,8 +172,8 @@ def test_a_killed_agent_goes_on_in_its_copy(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert not (work / "new.txt").exists()
-    reading = Step(calls=(Planned("read_file", {"path": "new.txt"}),))
-    applying = Step(calls=(Planned("apply_changes", {"agent_id": "main/general-1"}),))
+    reading = Step(calls=(ScriptedCall("read_file", {"path": "new.txt"}),))
+    applying = Step(calls=(ScriptedCall("apply_changes", {"agent_id": "main/general-1"}),))
     steps = [delegating(resume="main/general-1"), reading, Step(say="It is there."), applying, Step(say="Done.")]
     with ModelServer(steps) as server:
         done = at(server).run("-p", "-c", "--permission-mode", "accept-edits", "go on with the agent")

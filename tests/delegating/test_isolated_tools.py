@@ -9,27 +9,27 @@ from typing import Any, Literal
 
 import pytest
 
-from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.calls import callable_tool, run_call
 from ba_tui.core.events import Asked, Event, Mode
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork import ProjectCopy
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.resources import bundled
-from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.guards.breaker import Health
-from ba_tui.tools.guards.hook_guards import HookGuards, unhooked
-from ba_tui.tools.guards.once import Memory
+from ba_tui.tools.guards.pipeline import HookGuards, SharedGuards, pipeline, unhooked
+from ba_tui.tools.guards.reliability import Breakers
+from ba_tui.tools.guards.repeats import CallMemory
 from ba_tui.tools.isolated_tools import IsolatedTools
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.toolbox import SessionPlace, Shared, builtin_tools, pipeline
+from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from tests.script import Script, conversation
 
 DEFINITIONS = load_definitions(bundled("config") / "prompts" / "tools")
@@ -60,7 +60,7 @@ class Place:
         self.session = Registry(pipeline(place, policy.judge, policy.remember), files)
         for tool in builtin_tools(DEFINITIONS, place):
             self.session.add(tool)
-        shared = Shared(Memory(workspace.resolve), Health())
+        shared = SharedGuards(CallMemory(workspace.resolve), Breakers())
         hooks = HookGuards(self._before, unhooked)
         made = IsolatedTools(DEFINITIONS, place, policy.judge, policy.remember, shared, lambda: self.session, hooks)
         return made.registry_of(ProjectCopy(self.project, self.copy))

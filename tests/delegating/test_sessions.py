@@ -11,11 +11,10 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.events import Asked, Event, Notice, ToolFinished
-from ba_tui.core.events.teamwork import AgentStarted
+from ba_tui.core.events import AgentStarted, Asked, Event, Notice, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace
 from tests.program import Program
@@ -119,9 +118,9 @@ async def test_an_agent_has_the_effort_and_the_skills_of_its_file(folder: Path) 
     (folder / ".ba" / "agents" / "clerk.md").write_text(f"---\n{head}---\nYou are a clerk.\n")
     trust_folder(folder)
     order = {"description": "fill", "prompt": "Fill.", "agent_type": "clerk"}
-    writing = Planned("write_file", {"path": "form.txt", "content": "x"})
+    writing = ScriptedCall("write_file", {"path": "form.txt", "content": "x"})
     steps = [
-        Step(calls=(Planned("delegate_task", order),)),
+        Step(calls=(ScriptedCall("delegate_task", order),)),
         Step(calls=(writing,)),
         Step(say="Filled."),
         Step(say="Done."),
@@ -188,9 +187,9 @@ def test_an_agent_of_a_killed_run_goes_on_by_its_id(tmp_path: Path) -> None:
 
     def delegating(**more: str) -> Step:
         args = {"description": "look", "prompt": "Read the notes.", "agent_type": "explore", **more}
-        return Step(calls=(Planned("delegate_task", args),))
+        return Step(calls=(ScriptedCall("delegate_task", args),))
 
-    reading = Step(say="I read them.", calls=(Planned("read_file", {"path": "notes.txt"}),))
+    reading = Step(say="I read them.", calls=(ScriptedCall("read_file", {"path": "notes.txt"}),))
     held = Answer(Step(say="never"), pace=Pace(hold=None, rate=20.0))
     with ModelServer([delegating(), reading, held]) as server:
         process = at(server).start("-p", "look")

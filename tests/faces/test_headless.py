@@ -32,7 +32,7 @@ from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.headless import Printer, denial, refusals, speak
 from ba_tui.faces.run_result import RunResult
-from ba_tui.faces.tui.transcript.fold import Records
+from ba_tui.faces.tui.transcript.fold import RecordFold
 from ba_tui.faces.tui.transcript.records import ToolRow
 from tests.faces.tui.agents.story import begins, ends, starts, works
 from tests.script import Script, conversation, says
@@ -86,9 +86,23 @@ async def test_text_prints_the_answer_and_nothing_else_on_stdout():
     assert "Unknown setting." in err
     assert err.splitlines()[-2:] == [
         "ba: 1 call was denied:",
-        "ba:   asks: nobody was here to approve it. No rule allows it. To allow it: --allow 'asks(a b)'",
+        "ba:   asks: no user was present to approve it. No rule allows it. To allow it: --allow 'asks(a b)'",
     ]
     assert code == 4
+
+
+async def test_the_answer_is_printed_before_helpers_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, talk, printed = io.StringIO(), conversation(Script(says("Hi."))), []
+    close = talk.close
+
+    async def closing() -> None:
+        printed.append(out.getvalue())
+        await close()
+
+    monkeypatch.setattr(talk, "close", closing)
+    services = Services(Shelf(talk), None, Ready(""), [])  # type: ignore[arg-type]
+    assert await speak(services, Start("hello"), Printer("text", out, io.StringIO())) == 0
+    assert printed == ["Hi.\n"]
 
 
 async def test_a_plain_answer_is_exit_0():
@@ -149,7 +163,7 @@ def test_a_command_of_which_a_part_failed_is_no_success():
     assert outcome.tools[0]["ok"] is False
     printer.begin(conversation(Script()))
     assert [json.loads(line)["ok"] for line in out.getvalue().splitlines() if '"ok"' in line] == [False]
-    records = Records("main")
+    records = RecordFold("main")
     for event in (TurnStarted(user("go")), MessageDone(Message("assistant", (call,))), *events):
         records.apply(event)
     assert [item.state for item in records.items if isinstance(item, ToolRow)] == ["failed"]
@@ -214,7 +228,7 @@ async def test_an_answer_that_ends_early_is_no_success(stop: Any, code: int, sai
 async def test_an_answer_without_words_is_told():
     code, out, err = await run(says(""))
     assert (code, out) == (0, "")
-    assert "no words" in err
+    assert "no text" in err
 
 
 async def test_the_step_limit_is_exit_3_with_the_best_answer_so_far():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.hooks.runner import may_apply
+from ba_tui.features.hooks.runner import may_apply
 
 
 @pytest.mark.parametrize(

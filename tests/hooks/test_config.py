@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.hooks.claude_files import read_claude
-from ba_tui.hooks.config import Hook, read_hooks
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
-from ba_tui.settings.tool_aliases import names_of
+from ba_tui.settings.hooks import Hook, read_claude, read_hooks
+from ba_tui.settings.tool_names import names_of
 
 OURS = """\
 hooks:

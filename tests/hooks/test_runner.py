@@ -12,10 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.hooks.answers import HookAnswer, HookVerdict, combined, read_answer
-from ba_tui.hooks.config import Hook
-from ba_tui.hooks.process import Completed, HookCommand, run_command
-from ba_tui.hooks.runner import HookEvent, Hooks, SessionFacts
+from ba_tui.features.hooks.answers import (
+    CommandResult,
+    HookAnswer,
+    HookCommand,
+    HookVerdict,
+    combined,
+    read_answer,
+    run_command,
+)
+from ba_tui.features.hooks.runner import HookEvent, Hooks, SessionFacts
+from ba_tui.settings.hooks import Hook
 
 
 @pytest.fixture
@@ -52,7 +59,7 @@ async def test_a_hanging_hook_is_ended_with_all_it_started(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "alive")
     alive = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
     ran = await run_command(hook_command(tmp_path, "exec 3> alive; echo up >&3; sleep 60 & sleep 60", timeout=1))
-    assert ran == Completed(None, trouble="took longer than 1 s and was ended.")
+    assert ran == CommandResult(None, trouble="took longer than 1 s and was ended.")
     os.set_blocking(alive, True)
     with os.fdopen(alive, "rb") as held:
         assert held.read() == b"up\n", "whoever held the pipe is gone"
@@ -65,12 +72,12 @@ async def test_a_flood_is_ended(tmp_path: Path) -> None:
 
 async def test_what_it_leaves_behind_holds_nobody_up(tmp_path: Path) -> None:
     ran = await run_command(hook_command(tmp_path, "sleep 60 & echo said; exit 3"))
-    assert ran == Completed(3, "said\n")
+    assert ran == CommandResult(3, "said\n")
 
 
 async def test_a_hook_need_not_read(tmp_path: Path) -> None:
     ran = await run_command(hook_command(tmp_path, "exec <&-; echo fine", data=b"x" * 1_000_000))
-    assert ran == Completed(0, "fine\n")
+    assert ran == CommandResult(0, "fine\n")
     counted = await run_command(hook_command(tmp_path, "wc -c", data=b"x" * 1_000_000))
     assert counted.out.strip() == "1000000"
 
@@ -92,18 +99,18 @@ async def test_cancelling_ends_it(tmp_path: Path) -> None:
 
 
 def said(**output: object) -> HookAnswer:
-    return read_answer(Hook("pre_tool", "x"), Completed(0, json.dumps(output)))
+    return read_answer(Hook("pre_tool", "x"), CommandResult(0, json.dumps(output)))
 
 
 def test_exit_codes() -> None:
     hook = Hook("pre_tool", "x")
-    assert read_answer(hook, Completed(2, "{}", "never that\n")) == HookAnswer(hook, "deny", "never that")
-    assert read_answer(hook, Completed(2)).reason == "It was blocked, without a reason."
-    assert read_answer(hook, Completed(1, "{}", "\n\x1b[31mbad\nmore")).trouble == "failed (exit 1): bad"
-    assert read_answer(hook, Completed(-11)).trouble == "was killed (signal 11)."
-    assert read_answer(hook, Completed(0, "just words")) == HookAnswer(hook)
+    assert read_answer(hook, CommandResult(2, "{}", "never that\n")) == HookAnswer(hook, "deny", "never that")
+    assert read_answer(hook, CommandResult(2)).reason == "It was blocked, without a reason."
+    assert read_answer(hook, CommandResult(1, "{}", "\n\x1b[31mbad\nmore")).trouble == "failed (exit 1): bad"
+    assert read_answer(hook, CommandResult(-11)).trouble == "was killed (signal 11)."
+    assert read_answer(hook, CommandResult(0, "just words")) == HookAnswer(hook)
     speaking = Hook("user_prompt", "x")
-    assert read_answer(speaking, Completed(0, "just words\n")) == HookAnswer(speaking, context="just words")
+    assert read_answer(speaking, CommandResult(0, "just words\n")) == HookAnswer(speaking, context="just words")
 
 
 def test_json_is_read_in_both_generations_of_its_shape() -> None:
@@ -121,7 +128,7 @@ def test_json_is_read_in_both_generations_of_its_shape() -> None:
     ["{", '{"decision": "maybe"}', '{"continue": "no"}', '{"hookSpecificOutput": []}', "{" * 30_000, '{"reason": 3}'],
 )
 def test_nonsense_that_begins_like_json_is_a_failure(out: str) -> None:
-    answer = read_answer(Hook("pre_tool", "x"), Completed(0, out))
+    answer = read_answer(Hook("pre_tool", "x"), CommandResult(0, out))
     assert answer.trouble.startswith("answered with JSON that can't be used: ")
     assert (answer.decision, answer.rewritten, len(answer.trouble) < 400) == ("", None, True)
 
@@ -184,7 +191,7 @@ _JSON = st.recursive(
 def test_no_answer_is_too_strange(said: dict[str, object], cut: int, code: int) -> None:
     text = json.dumps(said)
     for out in (text, text[:cut], f"{text}\x00\x1b[2J"):
-        answer = read_answer(Hook("pre_tool", "x"), Completed(code, out, out))
+        answer = read_answer(Hook("pre_tool", "x"), CommandResult(code, out, out))
         verdict = combined([answer])
         assert verdict.decision in {"", "allow", "ask", "deny"}
         assert not (answer.trouble and answer.decision), "what failed says nothing"

@@ -15,10 +15,10 @@ from ba_tui.core.events import Asked, Compressed, Event, Notice, TurnEnded
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.questions import Reply
 from ba_tui.core.tool import Tool
-from ba_tui.hooks.config import Hook
-from ba_tui.hooks.runner import Hooks, SessionFacts
-from ba_tui.hooks.turns import HookTurns
-from ba_tui.tools.builtin.ask_user import ask_user_tool
+from ba_tui.features.hooks.runner import Hooks, SessionFacts
+from ba_tui.features.hooks.turns import HookTurns
+from ba_tui.settings.hooks import Hook
+from ba_tui.tools.builtin.small_tools import ask_user_tool
 from ba_tui.tools.definitions import Definition
 from tests.script import Memory, Mind, Script, Step, collect, kinds, says
 
@@ -119,7 +119,7 @@ async def test_a_hook_may_end_the_turn(tmp_path: Path) -> None:
 async def test_a_waiting_question_is_told_and_the_end_too(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "heard")
     hooks = [Hook("notification", "cat > told; echo > heard", "elicitation_dialog"), Hook("session_end", "cat > ended")]
-    ask = ask_user_tool(Definition("Asks.", {"type": "object"}))
+    ask = ask_user_tool(Definition("Asks.", {"type": "object"}, "ask_user"))
     stage = Stage(tmp_path, hooks, says("", ("ask_user", {"question": "Which one?"})), says("done"), tools=[ask])
     await stage.say()
     await asyncio.to_thread((tmp_path / "heard").read_bytes)

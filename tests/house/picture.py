@@ -13,6 +13,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from ba_tui.assembly import connect
+from ba_tui.cli.commands import app_parts
 from ba_tui.core.services import Services
 from ba_tui.faces.tui.app import BaApp
 from tests.house.film import Film
@@ -66,7 +67,7 @@ class Camera:
 
     async def answer(self, key: str) -> None:
         """Until the question is gone."""
-        # No key is taken as an answer before the person can have seen the question.
+        # No key is taken as an answer before the user can have seen the question.
         await self._pilot.pause(SEEN)
         await self._pilot.press(key)
         await self._gone()
@@ -94,7 +95,7 @@ async def shoot(pace: float = 1.0, *, whole: bool = True) -> Film:
         def services() -> Services:
             return connect({"model": chapter.model}, chapter.folder)
 
-        app = BaApp(services, replace(chapter.start, prompt=""))
+        app = BaApp(services, replace(chapter.start, prompt=""), app_parts)
         async with app.run_test(size=SIZE) as pilot:
             camera = Camera(app, pilot, pace)
             while not (app.chat and app.chat.turns.ready):

@@ -19,22 +19,24 @@ from typing import Any
 import pytest
 import yaml
 
+from ba_tui.cli.commands import app_parts
 from ba_tui.cli.main import run
 from ba_tui.core.messages import Usage
-from ba_tui.core.ports.traps import KINDS
+from ba_tui.core.ports.settings import KINDS
 from ba_tui.faces import headless, run_result
-from ba_tui.faces.claude import asking, host, lines, results
-from ba_tui.faces.tui.rooms import COMMANDS
 from ba_tui.faces.tui.screens import help as shown_help
+from ba_tui.faces.tui.screens.sheet import spelled
+from ba_tui.features.compat.claude import host, lines
 from ba_tui.features.plans.engine import flow_files
 from ba_tui.features.teams.cli import application as team
 from ba_tui.guide import Guide
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.wire import anthropic_wire
 from ba_tui.resources import bundled, places
-from ba_tui.settings.sections.hooks import HOOK_EVENTS
+from ba_tui.settings.sections.tools import HOOK_EVENTS
 from tests.house.pages import CHECKOUT, DOCUMENTS, FOLDER, PAGES, Block, blocks, commands, spans
-from tests.house.settings_table import described, in_page
+from tests.house.tables import PAGES as TABLES
+from tests.house.tables import described, in_page
 from tests.house.test_widget_names import our_widgets
 
 MOST_LINES = 200
@@ -43,7 +45,7 @@ WIDEST_CODE = 70
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, *_ in described()}
-FIELDS = (headless, team, run_result, asking, host, lines, results, anthropic_wire, flow_files)
+FIELDS = (headless, team, run_result, host, host, lines, anthropic_wire, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
 EXAMPLES = {"ask_team", "borrow_tool", "run_skill_script", "word_count", "node_modules", "allowed_tools"}
@@ -117,9 +119,10 @@ def test_pages_that_messages_name_exist() -> None:
     assert named - TOPICS - {"lists"} == set()
 
 
-def test_the_table_of_settings_is_up_to_date() -> None:
-    page = PAGES["settings.md"]
-    assert in_page(page) == page, "write it with python -m tests.house.settings_table"
+@pytest.mark.parametrize("topic", TABLES)
+def test_the_tables_of_settings_and_flags_are_up_to_date(topic: str) -> None:
+    page = PAGES[f"{topic}.md"]
+    assert in_page(topic, page) == page, "write it with python -m tests.house.tables"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -211,7 +214,7 @@ def test_every_promise_names_a_test() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_slash_command_exists(document: str) -> None:
-    known = {f"/{name}" for row in COMMANDS if row.slash for name in (row.name, *row.aliases)}
+    known = {f"/{name}" for row in app_parts().rows if row.slash for name in (row.name, *row.aliases)}
     known |= {f"/{folder.name}" for folder in bundled("skills").iterdir()} | OF_PEOPLE
     known |= {f"/{file.stem}" for file in (bundled("config") / "commands").iterdir()}
     found = {span.split()[0] for span in spans(DOCUMENTS[document]) if re.match(r"/[a-z]", span)}
@@ -231,11 +234,11 @@ def test_every_key_exists() -> None:
 @cache
 def live_keys() -> str:
     """Every key of a command, a widget or a screen, and those that the help lists by hand, as people read them."""
-    rows = [row.keys for row in COMMANDS if row.keys]
+    rows = [row.keys for row in app_parts().rows if row.keys]
     for widget in our_widgets():
         rows += [binding.key for binding in getattr(widget, "BINDINGS", ()) if not isinstance(binding, tuple)]
     listed = (*shown_help.WRITING, *shown_help.BESIDE, *shown_help.ASKED)
-    return " ".join([*(shown_help.spelled(keys) for keys in rows), *(cell for row in listed for cell in row)])
+    return " ".join([*(spelled(keys) for keys in rows), *(cell for row in listed for cell in row)])
 
 
 def test_the_newest_changes_fit_120_columns_and_no_setting_speaks_of_a_person() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.resources import bundled
 from tests.house.pages import Block, blocks
 from tests.loopback import ModelServer
@@ -59,7 +59,9 @@ def test_the_commands_of_a_block_run(ba: Program, block: Block) -> None:
         if other.file:
             (ba.folder / other.file).write_text(other.text, "utf-8")
     if "ID" in block.text:
-        with ModelServer([Step(calls=(Planned("read_file", {"path": "notes.md"}),)), Step(say="They do.")]) as server:
+        with ModelServer(
+            [Step(calls=(ScriptedCall("read_file", {"path": "notes.md"}),)), Step(say="They do.")]
+        ) as server:
             begun = replace(ba, env={**ba.env, "ANTHROPIC_BASE_URL": server.url})
             assert begun.here("-p", "What do the sales notes say?").returncode == 0
     for line in block.text.replace("\\\n", "").splitlines():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.conftest import CHECKOUT
+from tests.noticing import leaks
 
 CONFTEST = """
 from tests.noticing import leaks
@@ -77,6 +79,22 @@ async def test_clean(tmp_path):
 """
 
 
+def test_what_only_changes_is_no_leak() -> None:
+    """A server that tests share is asleep at one look and works at the next; -x ends the capture before the module."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as shared:
+        before = leaks.everything()
+        output = os.dup(1)
+        with open(os.devnull, "w") as null:
+            os.dup2(null.fileno(), 1)
+        os.kill(shared.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, shared.pid, os.WSTOPPED)
+        found = leaks.new(before)
+        os.dup2(output, 1)
+        os.close(output)
+        shared.kill()
+    assert list(found) == [f"descriptor {output}"]
+
+
 def test_each_kind_of_leak_fails_the_test_that_leaks(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)
@@ -95,5 +113,5 @@ def test_each_kind_of_leak_fails_the_test_that_leaks(tmp_path: Path) -> None:
     # The descriptor of the shared fixture is reported with the last test of its module.
     assert failed == [*(f"test_{kind}" for kind in kinds), "test_clean"], done.stdout
     assert "12 passed" in done.stdout
-    for said in ("/dev/null", "FLOCK lock", "thread", "input()", "(Z)", "Event.wait", "TimerHandle"):
+    for said in ("/dev/null", "FLOCK lock", "thread", "input()", "ended", "Event.wait", "TimerHandle"):
         assert said in done.stdout, said

@@ -18,9 +18,7 @@ import pytest
 
 from ba_tui.cli.demo import read_chapters
 from ba_tui.core.messages import user
-from ba_tui.providers.script_conditions import Talk, When, decided
-from ba_tui.providers.script_files import read_script
-from ba_tui.providers.scripted import ModelScript, Planned
+from ba_tui.providers.scripted import ModelScript, ScriptedCall, ScriptTalk, When, read_script, resolve_choices
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 
@@ -28,7 +26,7 @@ DEMO = bundled("config") / "demo"
 CHAPTERS = [chapter.name for chapter in read_chapters()]
 OTHERS = {"demo", "summary"}
 AMOUNT = re.compile(r"\d,\d{3}\.\d\d")
-NOTHING = Talk([user("Go")])
+NOTHING = ScriptTalk([user("Go")])
 
 
 def chapter(name: str) -> ModelScript:
@@ -40,7 +38,7 @@ def data(tmp_path: Path) -> Path:
     return Path(shutil.copytree(DEMO / "data", tmp_path / "sales"))
 
 
-def calls(script: ModelScript) -> Iterator[Planned]:
+def calls(script: ModelScript) -> Iterator[ScriptedCall]:
     return (call for step in script.steps for call in step.calls)
 
 
@@ -115,7 +113,7 @@ def test_its_calls_fit_the_tools(name: str, data: Path) -> None:
     for call in calls(chapter(name)):
         if call.tool in flows:
             continue
-        args: Mapping[str, object] = decided(dict(call.args), NOTHING)
+        args: Mapping[str, object] = resolve_choices(dict(call.args), NOTHING)
         jsonschema.validate(args, dict(definitions[call.tool].input_schema))
         if call.tool in {"read_file", "edit_file", "grep"} and args["path"] != "report.md":
             assert (data / str(args["path"])).is_file()
@@ -128,7 +126,7 @@ def test_every_answer_leads_on(name: str) -> None:
     *steps, end = script.steps
     assert "**Next:**" in end.say or "**Next:**" in script.steps[-2].say
     for step in steps:
-        # Members of a team and its planner answer ba, not the person.
+        # Members of a team and its planner answer ba, not the user.
         told = step.when.said if step.when else ""
         member = told.startswith(("You are the ", "The request, in")) or "Facts:" in step.say
         leads = step.calls or step.next or "**Next:**" in step.say

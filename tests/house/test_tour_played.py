@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core import compacting
+from ba_tui.core import conversation
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import (
     Asked,
@@ -27,9 +27,10 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.teamwork import TeamOrder
 from ba_tui.core.turn import Turn
+from ba_tui.features.teams.session import TeamSession
 from tests.house.touring import CHAPTERS, Opened, opened
 
 Answer = Callable[[Question], Reply | None]
@@ -69,7 +70,7 @@ class Player:
     talk: Conversation
     answer: Answer
     stops: str = "sleep"
-    """In the arguments of the calls at which the person presses Esc."""
+    """In the arguments of the calls at which the user presses Esc."""
     events: list[Event] = field(default_factory=list[Event])
 
     async def play(self) -> None:
@@ -107,10 +108,10 @@ class Player:
 
     def _turn(self, prompt: str) -> Turn:
         if prompt == "/compact":
-            return compacting.compact(self.talk)
+            return conversation.compact(self.talk)
         if prompt.startswith("/team --roles "):
             roles, goal = prompt.removeprefix("/team --roles ").split(" ", 1)
-            teams = self.talk.inventory.feature(Teams)
+            teams = self.talk.inventory.feature(TeamSession)
             assert teams
             return self.talk.say(goal, teams.run(TeamOrder(goal, tuple(roles.split(",")))))
         return self.talk.say(prompt)

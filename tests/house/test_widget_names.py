@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 import ba_tui.faces.tui as face
+from ba_tui import features
 
 
 @cache
@@ -32,7 +33,9 @@ def set_on_self(cls: type) -> frozenset[str]:
 
 def our_widgets() -> list[type[MessagePump]]:
     classes: list[type[MessagePump]] = []
-    for info in pkgutil.walk_packages(face.__path__, f"{face.__name__}."):
+    screens = pkgutil.walk_packages(features.__path__, f"{features.__name__}.")
+    infos = [info for info in screens if ".tui" in info.name]
+    for info in (*pkgutil.walk_packages(face.__path__, f"{face.__name__}."), *infos):
         if not info.name.endswith("__main__"):
             members = inspect.getmembers(importlib.import_module(info.name), inspect.isclass)
             classes += [cls for _, cls in members if issubclass(cls, MessagePump) and cls.__module__ == info.name]
@@ -79,3 +82,14 @@ def test_handlers_are_called_by_messages_that_exist() -> None:
 
 def every_subclass(cls: type) -> set[type]:
     return {each for below in cls.__subclasses__() for each in (below, *every_subclass(below))}
+
+
+def test_every_style_sheet_of_a_screen_exists() -> None:
+    """Textual reads it when the screen opens: a screen that moved to another folder would end the app then."""
+    missing: list[str] = []
+    for cls in our_widgets():
+        sheets = cls.__dict__.get("CSS_PATH") or ()
+        folder = Path(inspect.getfile(cls)).parent
+        listed = sheets if isinstance(sheets, list | tuple) else [sheets]
+        missing += [f"{cls.__name__}: {sheet}" for sheet in listed if not (folder / sheet).is_file()]
+    assert missing == []

@@ -12,8 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from ba_tui.resources import clear_unfinished, places
-from ba_tui.tools.editing.transaction import KIND, FileStep, commit
-from ba_tui.tools.editing.undoing import UndoneFiles
+from ba_tui.tools.editing.transaction import KIND, FileStep, UndoneFiles, commit
 from ba_tui.write_ahead import recover, write_ahead
 from tests.killing.operations import killed_before, unsynced
 

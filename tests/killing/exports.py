@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from ba_tui.tools.editing.disk import place_file
-from ba_tui.tools.editing.placing import place_together
+from ba_tui.tools.editing.transaction import place_together
 from ba_tui.write_ahead import write_ahead
 from tests.killing.changes import Files, held, litter, make, start
 from tests.killing.operations import killed_before, unsynced

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from ba_tui.core.rewinding import Restored
+from ba_tui.core.ports.sessions import RestoreResult
 from ba_tui.resources import clear_unfinished, places
 from ba_tui.sessions.checkpoints.keeper import KIND, SessionCheckpoints, checkpoints_for
-from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.agents import CheckpointSettings
 from ba_tui.write_ahead import recover, write_ahead
 from tests.killing.operations import killed_before, unsynced
 
@@ -48,7 +48,7 @@ def every_file(root: Path) -> list[str]:
     (root / "gone").rmdir()
     undo, before, wrong = checkpoints.begin(to), held(root), list[str]()
 
-    def rewind() -> Restored:
+    def rewind() -> RestoreResult:
         return checkpoints.restore(to, undo)
 
     for number in count():

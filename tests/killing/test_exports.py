@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from tests.killing.changes import held, litter, make, start
 from tests.killing.exports import NAMES, NEW, OLD, export
 from tests.killing.operations import killed_before, unsynced
@@ -31,7 +31,7 @@ def test_a_fault_at_any_operation_leaves_all_or_nothing(root: Path, monkeypatch:
         told = ""
         try:
             export(root)
-        except Failed as error:
+        except ToolFailure as error:
             told = str(error)
         patch.undo()
         if failed in (["unlink"], ["open"]):

@@ -20,15 +20,15 @@ from ba_tui.core.calls import Commit, commit_whole, run_call
 from ba_tui.core.events import Event, Notice, Steered, ToolFinished, TurnEnded
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Call, Progress, Tool
+from ba_tui.core.tool import Call, CallProgress, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.resources import places
 from ba_tui.tools.editing.patches import planned_patch
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.guards import timeout as timeout_guard
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.guards import reliability as timeout_guard
 from tests.script import collect
 
 NAMES = ("a.txt", "b.txt", "c.txt")
@@ -107,7 +107,7 @@ async def test_esc_waits_for_the_files_and_the_record_says_what_happened(
     events = await collect(turn)
     result = result_of(events)
     assert [event.reason for event in events if isinstance(event, TurnEnded)] == ["cancelled"]
-    assert "Interrupted by the person. The files were being written or were written already." in result.text
+    assert "Interrupted by the user. The files were being written or were written already." in result.text
     if fails:
         assert held(folder) == BEFORE
         assert "b.txt: No space left on device. No file was changed." in result.text
@@ -166,7 +166,7 @@ def test_sigterm_waits_for_the_files_and_the_record_says_so(folder: Path) -> Non
     assert not finished["result"].get("is_error")
 
 
-class Heard(Progress):
+class Heard(CallProgress):
     """Says when an interrupt begins to wait for a change."""
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ async def test_an_interrupt_before_the_change_begins_stops_it(seconds: float | N
     await asyncio.get_running_loop().shutdown_default_executor()
     assert not changing.changed
     assert changing.result.error
-    assert changing.result.error.message == "Interrupted by the person."
+    assert changing.result.error.message == "Interrupted by the user."
 
 
 async def test_an_interrupt_right_behind_a_change_leaves_it_done() -> None:
@@ -254,7 +254,7 @@ async def test_no_number_of_interrupts_breaks_off_a_change(seconds: float | None
         await changing.task
     assert waited
     assert changing.changed
-    assert changing.result.text.startswith("Changed it.\nNote: Interrupted by the person.")
+    assert changing.result.text.startswith("Changed it.\nNote: Interrupted by the user.")
 
 
 @pytest.mark.parametrize("cancelled", [False, True])

@@ -18,8 +18,8 @@ import pytest
 from ba_tui.resources import places, temporary_name, unfinished
 from ba_tui.settings.model import Settings
 from ba_tui.tools.editing.transaction import KIND, FileStep, commit, described
-from ba_tui.tools.editing.undoing import recover_changes
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
+from ba_tui.tools.toolbox import recover_changes
 from ba_tui.write_ahead import recover, write_ahead
 from tests.killing.changes import AFTER, BEFORE, change, held, litter, make, start, steps
 from tests.killing.operations import counted, unsynced
@@ -124,7 +124,7 @@ def test_a_start_clears_up_after_killed_processes_in_all_folders_of_the_workspac
     assert (tmp_path / "extra" / "a").read_bytes() == b"old"
     head = {"version": 1, "kind": "rewind", "by": "a rewind", "session": "", "size": 0}
     path.write_text(json.dumps({**head, "body": {"to": "0" * 40, "undo": "0" * 40}}) + "\n")
-    assert "Its checkpoint is gone" in recover_changes(places(), root, settings)[0]
+    assert "Its checkpoint was deleted" in recover_changes(places(), root, settings)[0]
 
 
 def moved(path: Path) -> Edit:
@@ -264,7 +264,7 @@ def test_a_fault_at_any_operation_leaves_all_or_nothing(tmp_path: Path, monkeypa
         told = ""
         try:
             change(root)
-        except Failed as error:
+        except ToolFailure as error:
             told = str(error)
         patch.undo()
         if failed in (["unlink"], ["open"]):

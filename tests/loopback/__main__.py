@@ -9,8 +9,7 @@ import argparse
 import signal
 from pathlib import Path
 
-from ba_tui.providers.script_files import read_script
-from ba_tui.providers.scripted import ModelScript, Planned, Step
+from ba_tui.providers.scripted import ModelScript, ScriptedCall, Step, read_script
 from tests.loopback.server import ModelServer
 
 
@@ -23,7 +22,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100, help="characters of the last answer")
     parser.add_argument("--rate", type=float, default=0.0, help="bytes per second of every stream; 0: no limit")
     given = parser.parse_args()
-    call, line = Step(calls=(Planned(given.tool),)), "The quick brown fox jumps over the lazy dog. "
+    call, line = Step(calls=(ScriptedCall(given.tool),)), "The quick brown fox jumps over the lazy dog. "
     text = (line * (given.size // len(line) + 1))[: given.size]
     made = ModelScript((call,) * given.calls, last=Step(say=text))
     script = read_script(given.script) if given.script else made

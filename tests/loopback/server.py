@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ba_tui.providers.scripted import Failure, ModelScript, Step
+from ba_tui.providers.scripted import ModelScript, ScriptFailure, Step
 from tests.loopback import formats
 from tests.loopback.formats import Format
 from tests.loopback.replies import JSON, SSE, Answer, Pace, Raw, Reply, Status
@@ -251,7 +251,7 @@ class ModelServer:
         await _paced(raw.body, raw.pace, writer.write, writer)
 
 
-def _words(error: Failure) -> str:
+def _words(error: ScriptFailure) -> str:
     return f"prompt is too long: {error.message}" if error.kind == "context_overflow" else error.message
 
 

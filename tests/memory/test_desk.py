@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 from zlib import crc32
 
-import chromadb
 import numpy
 import pytest
-from chromadb.api.client import Client
-from chromadb.config import Settings
 
 from ba_tui.features.memory.engine.embedding import Traits
 from ba_tui.features.memory.engine.store_process.desk import DAMAGED, Desk
@@ -35,8 +32,14 @@ class Random:
 
 @pytest.fixture(scope="session")
 def chroma() -> None:
-    """The first client of a process opens two sockets for signals, which no client closes."""
-    cast(Client, chromadb.EphemeralClient(Settings(anonymized_telemetry=False))).close()
+    """The first client of a process opens two sockets for signals, which no client closes.
+
+    Imported here, not in each worker: that takes half a second or more."""
+    import chromadb
+    from chromadb.api.client import Client
+    from chromadb.config import Settings
+
+    cast("Client", chromadb.EphemeralClient(Settings(anonymized_telemetry=False))).close()
 
 
 @pytest.mark.usefixtures("chroma")

@@ -16,7 +16,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.features.memory.engine.entries import added
 from ba_tui.features.memory.engine.log import Log, Mark
 from ba_tui.features.memory.engine.shelf import Shelf
-from ba_tui.features.memory.engine.store_process.ownership import Ownership
+from ba_tui.features.memory.engine.store_process.desk import Ownership
 from tests.memory.entries import entry
 from tests.noticing.file_faults import (
     ERRORS,

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from ba_tui.features.memory.engine.helper_process import STARTING
 from ba_tui.features.memory.engine.log import Log
-from ba_tui.features.memory.engine.recall import Ask, Found
+from ba_tui.features.memory.engine.recall import RecallResult, SearchRequest
 from ba_tui.features.memory.engine.setup import Endpoint, StoreSetup
 from ba_tui.features.memory.engine.store import MemoryStore
 from tests.memory.conftest import until
@@ -25,8 +25,8 @@ from tests.memory.entries import PROJECT, entry
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
 
-async def asked(store: MemoryStore, text: str) -> Found:
-    return await store.search(Ask(text, explicit=True))
+async def asked(store: MemoryStore, text: str) -> RecallResult:
+    return await store.search(SearchRequest(text, explicit=True))
 
 
 async def indexed(store: MemoryStore) -> None:
@@ -58,7 +58,7 @@ async def store(root: Path, letters: StoreSetup) -> AsyncIterator[MemoryStore]:
 async def test_meaning_finds_what_no_word_does(warm: MemoryStore) -> None:
     car = entry("The doctor advised more sleep")
     await warm.add([car, entry("The invoice of the supplier is late"), entry("We bought a boat", project="")])
-    first = await warm.search(Ask("What did the physician recommend?"))
+    first = await warm.search(SearchRequest("What did the physician recommend?"))
     assert (first.step, first.why) == ("words", STARTING)
     found = await asked(warm, "What did the physician recommend?")
     assert (found.step, found.why) == ("vectors", "")
@@ -129,7 +129,7 @@ async def test_an_index_follows_a_rewritten_log_and_a_killed_helper_comes_back(s
     os.kill(int((folder_of(root) / "chroma.lock").read_text()), signal.SIGKILL)
 
     async def noticed() -> bool:
-        return (await store.search(Ask("more sleep"))).step == "words"
+        return (await store.search(SearchRequest("more sleep"))).step == "words"
 
     await until(noticed)
     found = await asked(store, "more sleep")

@@ -7,6 +7,7 @@ import fcntl
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_a_line_without_its_end_is_whole_after_a_rewrite(log: Log) -> None:
 def test_who_holds_the_lock_is_awaited(log: Log, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     log.append(b"one\n")
     waits, ended = threading.Event(), threading.Event()
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: (waits.set(), ended.wait(seconds)))
+    monkeypatch.setattr(time, "sleep", lambda seconds: (waits.set(), ended.wait(seconds)))
 
     def work() -> None:
         log.append(b"two\n") if name == "lock" else log.rewrite(lambda line: line + b"two\n")

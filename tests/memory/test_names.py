@@ -12,10 +12,10 @@ from ba_tui.assembly import connect
 from ba_tui.cli.main import run
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.trust import AskedSetting
+from ba_tui.core.ports.permissions import AskedSetting
 from ba_tui.features.memory.tools.names import SETTING, MemoryNames, SharedName, with_shared_name
+from ba_tui.permissions.checks import settings_of
 from ba_tui.permissions.trust.grants import Trust, trust_folder
-from ba_tui.permissions.trust.settings import settings_of
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import folder_slug, places
 from ba_tui.settings.allowed import AllowedSettings

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.recall import SearchRequest
 from ba_tui.features.memory.engine.setup import StoreSetup, setup_of
 from ba_tui.features.memory.engine.store import MemoryStore
-from ba_tui.settings.sections.memory import MemorySettings
+from ba_tui.settings.sections.data import MemorySettings
 from tests.memory.entries import NOW, PROJECT, entry
 
 WORDS = StoreSetup(embedder="off")
@@ -37,11 +37,11 @@ def log(tmp_path: Path) -> Path:
 
 
 async def found(store: MemoryStore, text: str) -> list[str]:
-    return [hit.entry.text for hit in (await store.search(Ask(text, explicit=True))).hits]
+    return [hit.entry.text for hit in (await store.search(SearchRequest(text, explicit=True))).hits]
 
 
 async def test_nothing_is_made_before_the_first_entry(store: MemoryStore, tmp_path: Path) -> None:
-    assert (await store.search(Ask("anything", explicit=True))).hits == ()
+    assert (await store.search(SearchRequest("anything", explicit=True))).hits == ()
     assert await store.listed() == []
     assert await store.forget(["m1"]) == 0
     assert (await store.state()).entries == 0
@@ -60,7 +60,7 @@ async def test_entries_are_found_by_words_and_each_on_its_shelf(store: MemorySto
 async def test_a_search_by_words_says_why_once(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
     await store.add([entry("The fiscal year starts in April")])
     for _ in range(3):
-        answer = await store.search(Ask("When does the fiscal year start?"))
+        answer = await store.search(SearchRequest("When does the fiscal year start?"))
         assert (answer.step, answer.why) == ("words", OFF)
     assert len([each for each in caplog.records if "memory.embedder is off" in each.message]) == 1
     assert (await store.state()).why == OFF
@@ -309,7 +309,7 @@ async def test_a_full_disk_loses_nothing_that_was_stored(full_disk: MemoryStore,
 
 async def test_many_duplicates_are_one_answer(store: MemoryStore) -> None:
     await store.add([entry("The fiscal year starts in April", at=NOW + number) for number in range(2_000)])
-    answer = await store.search(Ask("When does the fiscal year start?", explicit=True))
+    answer = await store.search(SearchRequest("When does the fiscal year start?", explicit=True))
     assert len(answer.hits) == 1
     assert len(await store.catalog.same("the fiscal year: starts in april!")) == 2_000
 

@@ -18,13 +18,13 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.ports.memory import Draft, Memory
-from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.recall import SearchRequest
 from ba_tui.features.memory.engine.setup import StoreSetup, TeamServer
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store import MemoryStore
 from ba_tui.features.memory.engine.store_process.chroma_index import collection_name
 from ba_tui.features.memory.engine.store_process.mind import Mind
-from ba_tui.features.memory.engine.store_process.team import Team
+from ba_tui.features.memory.engine.store_process.team import TeamStore
 from ba_tui.features.memory.engine.vectors import VectorFile
 from ba_tui.features.memory.tools.names import MemoryNames
 from ba_tui.permissions.trust.grants import trust_folder
@@ -93,7 +93,7 @@ def _member(folder: Path, server: Server, letters: StoreSetup, project: str = "s
 
 async def _texts(store: MemoryStore) -> dict[str, str]:
     # Who searches makes the store exchange entries now, and not after some seconds.
-    await store.search(Ask("fiscal year", explicit=True))
+    await store.search(SearchRequest("fiscal year", explicit=True))
     return {each.text: each.origin for each in await store.listed("project")}
 
 
@@ -113,7 +113,7 @@ async def test_a_team_shares_the_project_and_nothing_else(
             return await _texts(omar) == {fact.text: "import"}
 
         await until(arrived)
-        found = await omar.search(Ask("fiscal year", explicit=True))
+        found = await omar.search(SearchRequest("fiscal year", explicit=True))
         assert (found.hits[0].entry.text, found.hits[0].entry.pinned) == (fact.text, False)
 
         await omar.change(fact.id, text="The fiscal year starts in July")
@@ -134,7 +134,7 @@ async def test_a_team_shares_the_project_and_nothing_else(
         await ines.forget([fact.id])
 
         async def gone() -> bool:
-            found = await ines.search(Ask("Thursday", explicit=True))
+            found = await ines.search(SearchRequest("Thursday", explicit=True))
             assert (found.step, found.hits[0].entry.text) == ("vectors", answer.text)
             return "does not answer" in found.why
 
@@ -162,7 +162,7 @@ async def test_a_team_shares_the_project_and_nothing_else(
         await omar.close()
 
 
-class _Interrupted(Team):
+class _Interrupted(TeamStore):
     """Something happens on this machine while it takes entries from the server."""
 
     between: Callable[[], object] = staticmethod(lambda: None)

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ba_tui.features.memory.engine.recall import Ask
+from ba_tui.features.memory.engine.recall import SearchRequest
 from ba_tui.features.memory.engine.setup import StoreSetup
 from ba_tui.features.memory.engine.store import MemoryStore
 from tests.memory.entries import PROJECT, entry
@@ -28,7 +28,7 @@ async def _write(folder: Path, name: str) -> None:
         await store.add([new])
         _say("+", new.id)
         if number % 5 == 0:
-            await store.search(Ask(f"{number} sheep"))
+            await store.search(SearchRequest(f"{number} sheep"))
         if number % 20 == 0:
             _say("~", new.id)
             await store.forget([new.id])

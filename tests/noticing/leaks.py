@@ -27,6 +27,8 @@ GRACE = 2.0
 TURNS = 0.5
 """Seconds for tasks that are about to end."""
 PAUSE = 0.005
+LAST_STREAM = 2
+"""The number of the last standard stream. They stay open; pytest itself leads them elsewhere to capture output."""
 LONGEST = 65_536
 """Bytes that are read of what the kernel says about a descriptor."""
 
@@ -55,7 +57,7 @@ def files() -> dict[str, str]:
         # The descriptor that reads the folder is closed by now.
         with suppress(OSError):
             target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 - as above
-            if not target.endswith(tuple(KEPT)):
+            if int(number) > LAST_STREAM and not target.endswith(tuple(KEPT)):
                 found[f"descriptor {number}"] = target
             if target.startswith("/"):
                 about = os.open(f"/proc/self/fdinfo/{number}", os.O_RDONLY)
@@ -92,7 +94,9 @@ def children() -> dict[str, str]:
             state, parent = rest.split()[:2]
             if parent == own:
                 command = Path("/proc", process, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                found[f"process {process} ({state})"] = command[:200] or name.partition("(")[2]
+                # Whether it sleeps or works at the moment does not matter.
+                ended = " (ended, and nobody waited for it)" if state == "Z" else ""
+                found[f"process {process}"] = (command[:200] or name.partition("(")[2]) + ended
     return found
 
 
@@ -119,9 +123,18 @@ def check(node: pytest.Item | pytest.Module, before: dict[str, str]) -> None:
         # So do the values of the fixtures, all of which are torn down.
         getattr(node, "funcargs", {}).clear()
         gc.collect()
+        # The next collection need not visit what outlived this one: among the modules and tests it would take a second.
+        # A journal of a long history ends what was set aside before when it is closed.
+        gc.freeze()
     deadline = time.monotonic() + GRACE
     while (found := found and new(before)) and time.monotonic() < deadline:
         time.sleep(PAUSE)
+    if found:
+        # What was set aside while it was in use may be garbage by now.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        found = new(before)
     if found:
         pytest.fail("left behind: " + ", ".join(f"{name}: {what}" for name, what in found.items()), pytrace=False)
 

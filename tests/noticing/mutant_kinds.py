@@ -131,6 +131,11 @@ class Faults(ast.NodeVisitor):
         for each in node.body:
             self.visit(each)
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        # Decorators are left alone, as those of functions: a class without slots is no fault.
+        for each in node.body:
+            self.visit(each)
+
     visit_AsyncWith = visit_With
     visit_ImportFrom = visit_Import
     visit_AsyncFunctionDef = visit_FunctionDef

@@ -61,6 +61,8 @@ class LineRecorder:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._test = nodeid
+        # Python ends tracing for good when the recorder itself meets the recursion limit, as in tests of deep nesting.
+        sys.settrace(self.called)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[report.nodeid] += report.duration
@@ -102,7 +104,6 @@ def forked(work: Callable[[], int], seconds: float) -> int:
 def trace(module: Path, tests: list[str], report: Path) -> int:
     reached = LineRecorder(module)
     threading.settrace(reached.called)
-    sys.settrace(reached.called)
     code = pytest.main(["-q", *tests], plugins=[reached])
     sys.settrace(None)
     report.write_text(repr((dict(reached.lines), dict(reached.seconds))))

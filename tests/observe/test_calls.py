@@ -17,8 +17,7 @@ from ba_tui.core.messages import ToolUse, user
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.observe.calls import CallLog
-from ba_tui.observe.logs import WHERE, LogFile, start_logging
+from ba_tui.observe.logs import WHERE, CallLog, LogFile, start_logging
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.resources import places
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.ports.rooms import CheckResult
-from ba_tui.core.ports.trust import TrustedItems, TrustState
+from ba_tui.core.ports.contributions import CheckResult
+from ba_tui.core.ports.permissions import TrustedItems, TrustState
 from ba_tui.observe.doctor import Patient, examine
 from ba_tui.permissions.checks import rule_checks, trust_check
 from ba_tui.resources import places
@@ -75,13 +75,13 @@ def serving(address: str) -> str:
 @pytest.mark.parametrize(
     ("standing", "state", "text"),
     [
-        (TrustState(Path("/p"), "trusted"), "ok", "/p is trusted; it brings nothing that runs"),
+        (TrustState(Path("/p"), "trusted"), "ok", "/p is trusted; it contains nothing that runs"),
         (
             TrustState(Path("/p"), "unknown", holds=(TrustedItems("hooks", ("a",)),)),
             "warn",
             "/p is not trusted, so these are off: hooks",
         ),
-        (TrustState(Path("/p"), "unknown"), "ok", "/p brings nothing that runs, so nothing is off"),
+        (TrustState(Path("/p"), "unknown"), "ok", "/p contains nothing that runs, so nothing is off"),
         (TrustState(Path("/p"), "changed"), "warn", "what /p runs has changed since you trusted it"),
         (TrustState(Path("/p"), "unknown", trouble="It holds too much."), "warn", "It holds too much."),
     ],

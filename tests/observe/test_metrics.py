@@ -9,15 +9,15 @@ import pytest
 from ba_tui.core.events import Compressed, Event, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage, user
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.observe.metrics import Metrics
+from ba_tui.observe.metrics import CallMetrics
 
 
 def call(id: str, name: str, duration: float, result: ToolResult) -> list[Event]:
     return [ToolStarted(ToolUse(id, name, {})), ToolFinished(id, result, duration)]
 
 
-def metrics(*events: Event) -> Metrics:
-    found = Metrics()
+def metrics(*events: Event) -> CallMetrics:
+    found = CallMetrics()
     for event in events:
         found.apply(event)
     return found

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.effects import READ_ONLY, Ceiling, Effect
+from ba_tui.core.effects import READ_ONLY, READING, AgentCeiling, Effect, Profile
 from ba_tui.core.events import Mode
-from ba_tui.core.profiles import READING, Profile
 from ba_tui.core.tool import Tool
-from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall, Judgement
 from ba_tui.resources import places
 from tests.permissions.toolset import EDIT, FETCH, PYTHON, READ, SHELL, lines, policy
 
@@ -35,7 +33,7 @@ CALLS: tuple[tuple[Tool, dict[str, Any]], ...] = (
 RULES = ("shell", "shell(make)", "outside(make)", "edit_file", "web_fetch", "read_file(../*)", "python")
 PROFILES = ("reading", "working", "outside")
 CEILINGS = st.builds(
-    Ceiling,
+    AgentCeiling,
     st.frozensets(st.sampled_from(Effect)) | st.just(frozenset(Effect)),
     st.none() | st.frozensets(st.sampled_from([tool.name for tool, _ in CALLS])),
     st.booleans(),
@@ -60,14 +58,20 @@ def reach(judged: Judgement) -> int:
     st.sampled_from(CALLS), CEILINGS, CEILINGS, st.sampled_from(MODES), st.sets(st.sampled_from(RULES)), st.booleans()
 )
 def test_no_verdict_for_a_child_is_wider_than_for_its_parent(
-    new_folder: Any, call: tuple[Tool, Any], above: Ceiling, below: Ceiling, mode: Mode, rules: set[str], held: bool
+    new_folder: Any,
+    call: tuple[Tool, Any],
+    above: AgentCeiling,
+    below: AgentCeiling,
+    mode: Mode,
+    rules: set[str],
+    held: bool,
 ) -> None:
     root = new_folder("ceiling")
     bounds = Bounds(own=places(), bypass=True, confined=lambda: held, unheld=lambda: "" if held else "no sandbox")
     judging = policy(root, *lines("allow", *sorted(rules)), mode=mode, bounds=bounds)
     parent = JudgedCall(*call, root, "main/a-1", above)
     child = replace(parent, agent="main/a-1/b-1", ceiling=below.within(above))
-    for mine, theirs in ((child, parent), (parent, replace(parent, ceiling=Ceiling()))):
+    for mine, theirs in ((child, parent), (parent, replace(parent, ceiling=AgentCeiling()))):
         narrow, wide = judging.judge(mine), judging.judge(theirs)
         assert rank(narrow) <= rank(wide), (narrow, wide)
         assert reach(narrow) <= reach(wide), (narrow, wide)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.effects import Ceiling, Effect
+from ba_tui.core.effects import READING, AgentCeiling, Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
-from ba_tui.core.profiles import READING
 from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.rules.rule import read_rule
 from ba_tui.permissions.shell.command_text import literals, risks_of_code
@@ -42,7 +41,7 @@ def test_code_that_a_sandbox_holds_to_reading_asks_nothing(root: Path, mode: Mod
     assert judge(held, KERNEL, "open('.env').read()") == "deny"
     assert judge(policy(root, *lines("deny", "python"), held=True), KERNEL, "print(1)") == "deny"
     assert judge(policy(root, *lines("ask", "python"), held=True), KERNEL, "print(1)") == "ask"
-    reader = Ceiling(frozenset({Effect.READ}))
+    reader = AgentCeiling(frozenset({Effect.READ}))
     assert isinstance(held.judge(JudgedCall(KERNEL, {"code": "print(1)"}, root, ceiling=reader)), Allow)
     assert isinstance(held.judge(JudgedCall(PYTHON, {"code": "print(1)"}, root, ceiling=reader)), Deny)
 

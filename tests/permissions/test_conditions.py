@@ -111,7 +111,7 @@ def test_terms_that_make_no_sense_are_told_by_key(tmp_path: Path, terms: Any, co
 def test_what_is_just_within_the_limits_of_terms_is_taken() -> None:
     for terms in ({"timeout": 0.5}, {"timeout": 86_400}, {"when": {"a": {"regex": "x" * 500}}}):
         assert json.loads(terms_text(read_terms(json.dumps(terms)))).items() >= terms.items()
-    for length, told in ((58, "'" + "y" * 58 + "'"), (59, "'" + "y" * 59 + "…")):
+    for length, told in ((58, "'" + "y" * 58 + "'"), (59, "'" + "y" * 58 + "…")):
         with pytest.raises(Misfit) as refused:
             read_terms(json.dumps({"when": {"a": {"min": "y" * length}}}))
         assert str(refused.value).endswith(f"got {told}")

@@ -1,4 +1,4 @@
-"""An address that carries out what was read here asks, unless the person named its host."""
+"""An address that carries out what was read here asks, unless the user named its host."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from ba_tui.core.events import Judged, MessageDone, Steered, ToolFinished, ToolStarted, TurnStarted
 from ba_tui.core.messages import Message, ToolUse, reminder, user
 from ba_tui.core.results import ToolResult
-from ba_tui.core.text.json_line import args_hash
+from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.permissions.egress.detection import Egress
+from ba_tui.permissions.egress import Egress
 
 PLAN = "The merger with Aldebaran closes in March for 48 million; nobody may know before."
 TOKEN = "ghp_aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dE2fG4"
@@ -111,7 +111,7 @@ async def test_what_lies_below_the_same_domain_is_not_named_with_it(egress: Egre
 
 async def test_searches_carry_words_but_no_secrets(egress: Egress) -> None:
     assert egress.reason(SEARCH, {"query": "merger with Aldebaran closes in March"}) == ""
-    assert egress.reason(SEARCH, {"query": f"what is {TOKEN}"}) == "the search text holds a GitHub token"
+    assert egress.reason(SEARCH, {"query": f"what is {TOKEN}"}) == "the search text contains a GitHub token"
     assert egress.reason(SEARCH, {"query": CODED})
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.permissions.secrets.fragments import LEAST, lines_without_fragments, without_fragments
+from ba_tui.permissions.secrets.scanner import LEAST, lines_without_fragments, without_fragments
 
 DRAWN = random.Random(7)
 BODY = ["".join(DRAWN.choices(string.ascii_letters + string.digits, k=64)) for _ in range(8)]

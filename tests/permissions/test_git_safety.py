@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.profiles import READING, WORKING, Profile
-from ba_tui.permissions.bounds import Bounds
+from ba_tui.core.effects import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.git_settings import GitHistory, exposed, git_environment, skipped_hooks, stored_secrets
-from ba_tui.permissions.shell.resolved_command import ResolvedCommand
-from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
+from ba_tui.permissions.shell.simple_commands import ResolvedCommand
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, JudgedCall
 from tests.permissions.toolset import SHELL, lines, policy
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -14,11 +14,10 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine, RuleScope
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.granted import GrantedRules, grantable
-from ba_tui.permissions.rules.hit_counts import LARGEST, add_hits, hits_of, read_hits
-from ba_tui.permissions.verdicts import Ask, JudgedCall
+from ba_tui.permissions.rules.answers import GrantedRules, grantable
+from ba_tui.permissions.rules.rulebook import LARGEST, add_hits, hits_of, read_hits
+from ba_tui.permissions.verdicts import Ask, Bounds, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
 from tests.permissions.toolset import CLOCK, EDIT, READ, SHELL, judge, lines, policy

@@ -10,9 +10,8 @@ import pytest
 
 from ba_tui.core.events import MAIN, PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.rules.rule import read_rule
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall, Judgement
 from ba_tui.resources import places
 from tests.permissions.toolset import EDIT, PYTHON, SHELL, judge, lines, policy
 
@@ -140,7 +139,7 @@ def test_a_text_without_a_command_is_told_as_that(root: Path) -> None:
     for text in ("", " ", "\n"):
         verdict = judged(root, text, *lines("allow", "shell"))
         assert isinstance(verdict, Ask)
-        assert (verdict.reason, verdict.rule) == ("It holds no command.", None)
+        assert (verdict.reason, verdict.rule) == ("It contains no command.", None)
 
 
 def test_lists_of_commands_run_one_by_one_each_in_its_profile(root: Path) -> None:

@@ -6,12 +6,11 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from ba_tui.context.instruction_files import InstructionPlace
+from ba_tui.context.instructions import InstructionPlace
 from ba_tui.core.instruction_names import FOREIGN, LOADED, RULE_FOLDERS
-from ba_tui.permissions.sandbox.protected_files import is_protected
-from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan, is_protected
 from ba_tui.permissions.trust.session_writes import CountedFiles, WatchedPlace
-from ba_tui.permissions.trust.written import FileKey
+from ba_tui.permissions.trust.write_records import FileKey
 
 
 @pytest.mark.parametrize("folder", ["", "a/b/"])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.permissions.command_judging import MOST_KEPT
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.secrets.protected_reads import MOST_KEPT
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from tests.permissions.toolset import SHELL, judge, lines, policy
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.bounds import RESTRICTED, Bounds, check_bypass, contained
-from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
+from ba_tui.permissions.verdicts import RESTRICTED, Ask, Bounds, Deny, JudgedCall, check_bypass, contained
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
 CALLS = [(READ, "a.py"), (CLOCK, ""), (EDIT, "a.py"), (SHELL, "make"), (FETCH, "https://x.org")]
@@ -183,3 +184,35 @@ def test_the_inside_of_a_container(tmp_path: Path) -> None:
     assert not contained({}, tmp_path)
     (tmp_path / "proc" / "1" / "cgroup").write_text("0::/kubepods/pod1\n")
     assert contained({}, tmp_path)
+
+
+def test_edits_of_a_copy_of_the_project_need_no_mode(root: Path) -> None:
+    copied = replace(EDIT, facts=replace(EDIT.facts, copied=True))
+    assert [judge(policy(root), each, "a.txt") for each in (copied, EDIT)] == ["allow", "ask"]
+    assert judge(policy(root), copied, "../a.txt") == "ask"
+    mail = tool("mail", Effect.WRITE, "to", ())
+    modes: dict[Mode, str] = {"accept-edits": "ask", "default": "ask", "auto": "allow"}
+    for mode, expected in modes.items():
+        assert judge(policy(root, mode=mode), mail, "ann") == expected, mode
+    judged = policy(root).judge(JudgedCall(mail, {"to": "ann"}, root))
+    assert isinstance(judged, Ask)
+    assert judged.reason == "Changes need approval in default mode."
+
+
+@pytest.mark.parametrize(
+    ("sql", "modes", "reason"),
+    [
+        ("SELECT 1", ("default", "accept-edits", "auto"), ""),
+        ("DELETE FROM t", ("auto",), "Changes to data need approval in default mode."),
+        ("nonsense !", (), "This SQL can't be checked."),
+    ],
+)
+def test_sql_that_writes_is_no_edit(root: Path, sql: str, modes: tuple[Mode, ...], reason: str) -> None:
+    query = tool("query", Effect.READ, "sql", ())
+    query = replace(query, facts=replace(query.facts, sql="sql"))
+    every: tuple[Mode, ...] = ("default", "accept-edits", "auto")
+    for mode in every:
+        expected = "allow" if mode in modes else "ask"
+        assert judge(policy(root, mode=mode), query, sql) == expected, mode
+    judged = policy(root).judge(JudgedCall(query, {"sql": sql}, root))
+    assert (judged.reason if isinstance(judged, Ask) else "") == reason

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.text.rule_words import EDITS, joined_rules
+from ba_tui.core.ports.permissions import EDITS, joined_rules
 from ba_tui.core.tool import Effect, Tool
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.verdicts import Ask, JudgedCall
+from ba_tui.permissions.verdicts import Ask, Bounds, JudgedCall
 from ba_tui.resources import places
 from tests.permissions.toolset import EDIT, PYTHON, READ, SHELL, judge, lines, policy, tool
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ba_tui.permissions.paths import PathRefused, Workspace, held_paths, is_secret
-from ba_tui.permissions.sandbox.protected_files import is_protected
+from ba_tui.permissions.sandbox.workspace_scan import is_protected
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.profiles import WORKING, Profile
-from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import LARGEST, ProtectedWatch, WatchedRun
+from ba_tui.core.effects import WORKING, Profile
+from ba_tui.permissions.sandbox.protected_watch import LARGEST, PendingChanges, ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 
 HELD = WatchedRun("make", WORKING, guarded=True)

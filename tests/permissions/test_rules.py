@@ -14,7 +14,7 @@ from ba_tui.core.ports.permissions import RuleLine, RuleScope
 from ba_tui.core.tool import Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.answers import ProjectApprovals
 from ba_tui.permissions.rules.rule import LONGEST, read_rule, read_rules
 from ba_tui.permissions.rules.rulebook import bundled_rules, rules_from
 from tests.permissions.toolset import EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
@@ -41,8 +41,8 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "verdict", "said"),
     [
-        ("shell(g*t:*)", "allow", "only stand at the end"),
-        ("shell(git * --stat)", "allow", "only stand at the end"),
+        ("shell(g*t:*)", "allow", "only be at the end"),
+        ("shell(git * --stat)", "allow", "only be at the end"),
         ("python(print:*)", "deny", "patterns for code"),
         ("edit_file(src:*)", "deny", "are only for commands"),
         ("python", "allow", "would allow all code"),
@@ -50,7 +50,7 @@ def test_a_rule_reads_back_as_it_was_written(text: str) -> None:
         ("outside", "allow", "would let every command leave the sandbox"),
         ("outside(*)", "allow", "would let every command leave the sandbox"),
         ("outside(:*)", "allow", "would let every command leave the sandbox"),
-        ("outside(g*t)", "allow", "only stand at the end"),
+        ("outside(g*t)", "allow", "only be at the end"),
         ("python(@sandbox)", "deny", "is for allow rules about python"),
         ("@execute(print*)", "ask", "patterns for code"),
         ("@write(src:*)", "allow", "are only for commands"),
@@ -167,7 +167,7 @@ def test_an_answer_means_the_same_file_wherever_ba_starts(root: Path, ba_home: P
     inner.mkdir()
 
     def started_in(folder: Path) -> Policy:
-        return Policy(Workspace(folder, (root,)), (), "default", Approvals(ba_home / "approvals.yaml", root))
+        return Policy(Workspace(folder, (root,)), (), "default", ProjectApprovals(ba_home / "approvals.yaml", root))
 
     started_in(inner).remember("edit_file(a.py)", "always")
     started_in(root).remember("edit_file(b.py)", "always")
@@ -194,7 +194,7 @@ def test_two_sessions_lose_no_answer_of_each_other(root: Path) -> None:
 
 
 def test_a_kept_answer_can_be_forgotten(root: Path, ba_home: Path) -> None:
-    kept = Approvals(ba_home / "approvals.yaml", root)
+    kept = ProjectApprovals(ba_home / "approvals.yaml", root)
     kept.add(read_rule("shell(one)", "allow"))
     assert kept.remove("shell(one)")
     assert not kept.remove("shell(one)")
@@ -254,14 +254,14 @@ def test_a_kept_answer_that_cannot_be_read_denies_in_doubt(root: Path, ba_home: 
     path.write_text(
         yaml.safe_dump({str(root): [{"rule": "read_file([z-a])", "verdict": "deny"}, {"rule": "x([z-a])"}]})
     )
-    found, problems = Approvals(path, root).read()
+    found, problems = ProjectApprovals(path, root).read()
     assert [(each.rule.text, each.rule.verdict) for each in found] == [("read_file", "deny")]
     assert len(problems) == 2
 
 
 def test_kept_rules_are_readable_and_each_is_forgotten_alone(root: Path, ba_home: Path) -> None:
     path = ba_home / "approvals.yaml"
-    first, kept = Approvals(path, root / "zoo"), Approvals(path, root)
+    first, kept = ProjectApprovals(path, root / "zoo"), ProjectApprovals(path, root)
     first.add(read_rule("edit_file(a)", "allow"))
     terms = '{"timeout": 5.0, "on_timeout": "deny"}'
     for verdict, when in (("allow", ""), ("deny", ""), ("ask", terms), ("allow", "")):
@@ -284,7 +284,7 @@ def test_kept_rules_are_readable_and_each_is_forgotten_alone(root: Path, ba_home
 
 
 def test_conditions_make_another_rule_of_the_same_words(root: Path, ba_home: Path) -> None:
-    kept = Approvals(ba_home / "approvals.yaml", root)
+    kept = ProjectApprovals(ba_home / "approvals.yaml", root)
     for size in (5, 6, 5):
         kept.add(read_rule("edit_file", "allow", terms=f'{{"when": {{"size": {{"max": {size}}}}}}}'), base=root)
     kept.add(read_rule("edit_file", "allow"), base=root / "inner")

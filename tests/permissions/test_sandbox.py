@@ -14,14 +14,12 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.profiles import READING, WORKING, Profile
+from ba_tui.core.effects import READING, WORKING, Profile
 from ba_tui.permissions.sandbox import confinement
-from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap, bubblewraps
-from ba_tui.permissions.sandbox.confinement import FoundSandbox, Mechanism, NotConfined, Sandbox, candidates, find
-from ba_tui.permissions.sandbox.landlock import landlocks
-from ba_tui.permissions.sandbox.layout import FileReach, Inside, MountPart, layout
-from ba_tui.permissions.sandbox.seatbelt import profile as seatbelt_profile
-from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
+from ba_tui.permissions.sandbox.confinement import FoundSandbox, NotConfined, Sandbox, candidates, find
+from ba_tui.permissions.sandbox.layout import Bubblewrap, Inside, Mechanism, MountPart, bubblewraps, landlocks, layout
+from ba_tui.permissions.sandbox.layout import profile as seatbelt_profile
+from ba_tui.permissions.sandbox.workspace_scan import FileReach, WorkspaceScan
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="name spaces and Landlock are Linux's")
 Run = Callable[[str], "subprocess.CompletedProcess[str]"]
@@ -84,7 +82,7 @@ def test_only_the_workspace_can_be_written(run: Run, root: Path, tmp_path: Path)
     done = run("echo inside > a; echo x > ../b; echo x > away/c; echo x > ~/d; touch /etc/e; cat a")
     assert done.stdout == "inside\n"
     assert (root / "a").read_text() == "inside\n"
-    # The folder above is a stand-in as the person's temporary files are: what is written there is gone.
+    # The folder above is a stand-in as the user's temporary files are: what is written there is gone.
     assert not any((tmp_path / name).exists() for name in ("b", "c", "home/d"))
     assert "/etc/e" in done.stderr
 

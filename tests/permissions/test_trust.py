@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.trust.copies import MOST_OF_FILE
-from ba_tui.permissions.trust.files import MOST_FILES, PARTS
+from ba_tui.permissions.trust.files import MOST_FILES, MOST_OF_FILE, PARTS
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 
 
 @pytest.fixture
@@ -27,12 +26,12 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Places:
-    return Places(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state")
+def where(tmp_path: Path) -> UserFolders:
+    return UserFolders(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state")
 
 
 @pytest.fixture
-def trust(where: Places) -> Trust:
+def trust(where: UserFolders) -> Trust:
     return Trust(where)
 
 
@@ -45,7 +44,7 @@ def write(root: Path, name: str, text: str) -> None:
     (root / name).write_text(text)
 
 
-def test_nothing_is_trusted_before_a_person_says_so(trust: Trust, where: Places, root: Path):
+def test_nothing_is_trusted_before_a_person_says_so(trust: Trust, where: UserFolders, root: Path):
     assert not trust.trusted(root)
     grant(trust, root)
     assert trust.trusted(root)
@@ -285,7 +284,7 @@ def test_what_it_brings_is_told_by_kind_and_name(trust: Trust, root: Path):
     }
 
 
-def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Places):
+def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: UserFolders):
     write(root, ".ba/tools/b.py", "B = 1\n")
     seen = trust.look(root)
     assert seen.state == "unknown"
@@ -305,7 +304,7 @@ def test_a_change_is_shown_as_a_difference(trust: Trust, root: Path, where: Plac
     ]
 
 
-def test_without_copies_all_is_shown_whole(trust: Trust, root: Path, where: Places):
+def test_without_copies_all_is_shown_whole(trust: Trust, root: Path, where: UserFolders):
     grant(trust, root)
     for copy in where.vouched.iterdir():
         assert copy.stat().st_mode & 0o777 == 0o600
@@ -347,7 +346,7 @@ def test_home_and_root_are_warned_about(trust: Trust, root: Path, tmp_path: Path
 def test_the_persons_own_folder_is_no_project(tmp_path: Path):
     own = tmp_path / ".ba"
     write(own, "tools/mine.py", "M = 1\n")
-    assert Trust(Places(own, own, own / "cache", own)).look(tmp_path).holds == ()
+    assert Trust(UserFolders(own, own, own / "cache", own)).look(tmp_path).holds == ()
 
 
 def test_links_are_shown_with_their_targets(trust: Trust, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

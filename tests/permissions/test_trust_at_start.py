@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ba_tui.permissions.trust.grants import Trust, asked_once
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 
 
 def test_one_answer_holds_for_what_is_put_together_at_one_go(tmp_path: Path) -> None:
-    trust = Trust(Places(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+    trust = Trust(UserFolders(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
     root = tmp_path / "project"
     tool = root / ".ba" / "tools" / "a.py"
     tool.parent.mkdir(parents=True)

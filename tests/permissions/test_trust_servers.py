@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.ports.trust import TrustState
+from ba_tui.core.ports.permissions import TrustState
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trust(tmp_path: Path) -> Trust:
-    return Trust(Places(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
+    return Trust(UserFolders(tmp_path / "config", tmp_path / "data", tmp_path / "cache", tmp_path / "state"))
 
 
 def write(root: Path, name: str, text: str) -> None:
@@ -44,7 +44,7 @@ def test_servers_are_listed_with_what_would_run_and_without_secrets(trust: Trust
     seen = trust.look(root)
     names = (
         "files: npx -y 'a b'",
-        "own: node ./serve.js (is given $SHOP_TOKEN, $TWO)",
+        "own: node ./serve.js (variables: $SHOP_TOKEN, $TWO)",
         "web: https://x.org/mcp?…",
         "broken: not usable",
         "serve.js",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.permissions.warnings import warnings_of
+from ba_tui.permissions.lookalikes import warnings_of
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from ba_tui.permissions.warnings import warnings_of
         ({"path": "/etc/p\u0430sswd"}, "“p\u0430sswd” in path"),
         ({"command": "rm\u00a0-rf x"}, "NO-BREAK SPACE"),
         ({"command": "echo a\u202eb"}, "U+202E RIGHT-TO-LEFT OVERRIDE"),
-        ({"edits": [{"new": "x\u200by"}]}, "new holds hidden characters: U+200B ZERO WIDTH SPACE"),
+        ({"edits": [{"new": "x\u200by"}]}, "new contains hidden characters: U+200B ZERO WIDTH SPACE"),
         ({"command": "printf '\x1b[2J'"}, "U+001B CONTROL"),
         ({"content": "ok\U000e0069\U000e0067"}, "TAG LATIN SMALL LETTER I"),
         ({"content": "a\ufe01\ufe02"}, "VARIATION SELECTOR-2"),

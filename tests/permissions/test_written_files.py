@@ -13,17 +13,17 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
-from ba_tui.permissions.trust.written import WriteRecords
-from ba_tui.resources import Places, places
+from ba_tui.permissions.trust.write_records import WriteRecords
+from ba_tui.resources import UserFolders, places
 
 HOOKS = 'hooks:\n  Stop:\n  - hooks:\n    - {type: command, command: "./run.sh"}\n'
 KILLED = """
 import os, sys
 from pathlib import Path
-from ba_tui.permissions.sandbox.protected_files import is_protected
+from ba_tui.permissions.sandbox.workspace_scan import is_protected
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.session_writes import CountedFiles, SessionWrites, WatchedPlace
-from ba_tui.permissions.trust.written import WriteRecords
+from ba_tui.permissions.trust.write_records import WriteRecords
 root, records, own = map(Path, sys.argv[1:])
 SessionWrites(WriteRecords(records), WatchedPlace(root, own, WorkspaceScan([root]))).begin("`make`")
 (root / ".ba").mkdir(exist_ok=True)
@@ -39,7 +39,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
         self.root.mkdir(exist_ok=True)
-        self.where = Places(folder / "config", folder / "data", folder / "cache", folder / "state")
+        self.where = UserFolders(folder / "config", folder / "data", folder / "cache", folder / "state")
         self.busy = False
 
     def session(self, root: Path | None = None) -> SessionWrites:

@@ -14,12 +14,11 @@ from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.answers import ProjectApprovals
 from ba_tui.permissions.rules.rulebook import bundled_rules
-from ba_tui.permissions.verdicts import JudgedCall, Judgement
+from ba_tui.permissions.verdicts import Bounds, JudgedCall, Judgement
 from ba_tui.resources import places
 
 
@@ -60,7 +59,7 @@ def policy(
     held: bool = False,
 ) -> Policy:
     """``held``: as where a sandbox holds what only reads."""
-    kept = Approvals(places().approvals, root)
+    kept = ProjectApprovals(places().approvals, root)
     lines = [*(bundled_rules() if bundled else ()), *rules]
     made = Bounds(own=places(), confined=lambda: held, unheld=lambda: "" if held else "there is no sandbox")
     return Policy(Workspace(root), lines, mode, kept, bounds or made)

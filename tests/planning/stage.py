@@ -10,7 +10,7 @@ from textwrap import dedent
 from typing import Any
 
 from ba_tui.core.events import Asked, Event, ToolProgress
-from ba_tui.core.ports.results import Reader
+from ba_tui.core.ports.tools import Reader
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool

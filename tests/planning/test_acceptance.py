@@ -13,11 +13,11 @@ import yaml
 
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import AgentStarted, Asked, Event, MessageDone, PlanChanged, SubTaskChanged, TurnEnded
-from ba_tui.core.ports.plans import Plans
 from ba_tui.core.questions import Reply
-from ba_tui.core.teamwork.plans import Plan
+from ba_tui.core.teamwork import Plan
+from ba_tui.features.plans.session import PlanSession
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.plotting.plans.layers import depths
+from ba_tui.plotting.plans.graph import depths
 from tests.remembering.world import of, opened
 
 TRIP = Path(__file__).parent / "trip.yaml"
@@ -43,8 +43,8 @@ def session(folder: Path, script: Path, **flags: Any) -> Conversation:
 
 
 async def done(talk: Conversation, prompt: str, *, plan: bool = False) -> Sequence[Event]:
-    """All events of a turn in which the person agrees to everything."""
-    plans = talk.inventory.feature(Plans)
+    """All events of a turn in which the user agrees to everything."""
+    plans = talk.inventory.feature(PlanSession)
     assert plans
     turn = talk.say(prompt, plans.plan(prompt) if plan else None)
     events: list[Event] = []
@@ -59,7 +59,7 @@ async def done(talk: Conversation, prompt: str, *, plan: bool = False) -> Sequen
 
 
 def latest(talk: Conversation) -> Plan:
-    plans = talk.inventory.feature(Plans)
+    plans = talk.inventory.feature(PlanSession)
     plan = plans.latest() if plans else None
     assert plan
     return plan
@@ -133,7 +133,7 @@ async def test_three_roles_research_write_and_edit(folder: Path):
         {"when": {"said": "Your step (draft): Write an article from The moon causes"}, "say": "Tides, a long draft."},
         {"when": {"said": "Your step (final): Shorten and correct: Tides, a long draft."}, "say": "Tides, in short."},
         {"when": {"said": "Your step"}, "say": "The result of the step before is missing."},
-        {"when": {"said": "The request, in the person's own words"}, **submit(*steps)},
+        {"when": {"said": "The request, in the user's own words"}, **submit(*steps)},
         {"say": "Tides, in short."},
     )
     talk = session(folder, script)
@@ -155,7 +155,7 @@ async def test_a_task_that_succeeds_with_memory_and_fails_without(folder: Path, 
         folder,
         {"when": {"said": "The plan must be made anew"}, **look("codes.txt")},
         {"when": {"said": "Outcomes of similar plans"}, **look("codes.csv")},
-        {"when": {"said": "The request, in the person's own words"}, **look("codes.txt")},
+        {"when": {"said": "The request, in the user's own words"}, **look("codes.txt")},
         {"say": "That is all I know."},
     )
     memory: dict[str, Any] = {} if remembers else {"memory.private": True}

@@ -8,7 +8,7 @@ import pytest
 
 from ba_tui.core.events import MemoryChanged
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.planning.test_session_plans import by_plan, latest, planned, session, step
 from tests.remembering.world import of, playing
 
@@ -20,7 +20,7 @@ async def test_a_failed_part_of_a_pipe_fails_the_step_the_plan_and_what_is_remem
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_agent: bool
 ) -> None:
     trust_folder(tmp_path)
-    ran = Step(calls=(Planned("shell", {"command": PIPE}),))
+    ran = Step(calls=(ScriptedCall("shell", {"command": PIPE}),))
     tests = step("tests") if by_agent else step("tests", tool_name="shell", tool_args={"command": PIPE}, critical=True)
     with playing(monkeypatch) as model:
         model += [planned(tests), *(3 * [ran, Step(say="All tests pass.")] if by_agent else ())]

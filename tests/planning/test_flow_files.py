@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.features.plans.engine.flow_files import load_flows, read_flow
-from ba_tui.features.plans.engine.workflows import Conditional, Invocation, Loop, flow_folders, walk
+from ba_tui.features.plans.engine.plan_mode import flow_folders
+from ba_tui.features.plans.engine.workflows import Conditional, Invocation, Loop, walk
 from tests.planning.stage import parse_flow
 
 GOOD = """\

@@ -15,7 +15,7 @@ from ba_tui.core.questions import Reply
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.features.plans.engine.flow_run import run_flow
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from tests.planning.stage import Stage
 
 UNDO = """

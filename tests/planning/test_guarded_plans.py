@@ -9,9 +9,9 @@ import pytest
 from ba_tui.assembly import connect
 from ba_tui.core.events import Event, MemoryChanged, MessageDone, Notice, PlanChanged, SideRequest, SubTaskChanged
 from ba_tui.core.messages import Message, Usage
-from ba_tui.features.plans.engine.plan_run import Outcome, PlanBounds
+from ba_tui.features.plans.engine.plan_run import PlanBounds, StepOutcome
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.resources import open_places
 from tests.loopback import ModelServer
 from tests.planning.test_plan_run import World, found, plan, states, step
@@ -24,7 +24,7 @@ USED = Usage(input=200_000)
 
 @pytest.mark.parametrize("said", ["x; rm -rf .", "$(id)", "`id`", "a b", "--output=x", "a\nb", "'", "{b}", ""])
 async def test_no_result_becomes_more_than_a_word_of_a_command(said: str):
-    world = World(a=Outcome(said))
+    world = World(a=StepOutcome(said))
     run = step("b", "a", tool_name="shell", tool_args={"command": "cat 'notes/{a}'"})
     ended = await world.run(plan(step("a"), run), run=("shell",))
     assert (states(ended)["b"], world.args) == ("failed", {})
@@ -32,7 +32,7 @@ async def test_no_result_becomes_more_than_a_word_of_a_command(said: str):
 
 
 async def test_a_plain_word_joins_a_command_and_other_tools_get_all():
-    world = World(a=Outcome("src/a-1.py"))
+    world = World(a=StepOutcome("src/a-1.py"))
     args = {"command": "wc {a}"}
     await world.run(plan(step("a"), step("b", "a", tool_name="shell", tool_args=args)), run=("shell",))
     assert world.args["b"] == {"command": "wc src/a-1.py"}
@@ -92,7 +92,7 @@ async def test_no_secret_that_a_tool_read_is_in_the_plan_its_export_or_memory(
                 submitted("f", tool_name="shell", tool_args={"command": "cat notes.txt; exit 3"}),
                 submitted("b", "a", "j", critical=False),
             ),
-            Step(calls=(Planned("read_file", {"path": "notes.txt"}),)),
+            Step(calls=(ScriptedCall("read_file", {"path": "notes.txt"}),)),
             Step(say="There is a key in it."),
         ]
         talk = session(folder, permission_mode="auto")
@@ -106,6 +106,6 @@ async def test_no_secret_that_a_tool_read_is_in_the_plan_its_export_or_memory(
         await talk.close()
     exported = (connect({}, folder).library.export(talk.id, format) for format in ("plan-json", "mermaid"))
     assert token not in "".join(map("".join, exported))
-    # The journal holds what the person saw of the results.
+    # The journal holds what the user saw of the results.
     kept_in = [path for path in open_places().data.rglob("*") if path.is_file() and path.name != "events.jsonl"]
     assert not [path.name for path in kept_in if token.encode() in path.read_bytes()]

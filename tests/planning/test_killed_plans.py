@@ -13,6 +13,7 @@ import pytest
 
 from ba_tui.core.effects import Effect
 from ba_tui.core.events import (
+    AgentStarted,
     Asked,
     Judged,
     MessageDone,
@@ -22,22 +23,21 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.events.teamwork import AgentStarted
 from ba_tui.core.messages import Message, Text, ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.tool import Tool
-from ba_tui.features.plans.tools.interrupted import traces
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.features.plans.tools.carrying import traces
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace, Reply
 from tests.planning.test_session_plans import READ, planned, step
 from tests.program import Program
 
 TOOL = {"tool_name": "read_file", "tool_args": {"path": "a.txt"}}
-LOOK = Step(calls=(Planned("read_file", {"path": "a.txt"}),))
-WRITE = Step(calls=(Planned("write_file", {"path": "b.txt", "content": "x"}),))
+LOOK = Step(calls=(ScriptedCall("read_file", {"path": "a.txt"}),))
+WRITE = Step(calls=(ScriptedCall("write_file", {"path": "b.txt", "content": "x"}),))
 
 
 def test_a_plan_goes_on_after_a_kill(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_plan_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert not [path for path in kept if b"Plan for: Plan my trip" in path.read_bytes()]
 
 
-PLAN = Plan("plan-1", Task("t", "Go"), (SubTask("a", "change it"), SubTask("b", "look", tool_name="write_file")))
+PLAN = Plan("plan-1", PlanTask("t", "Go"), (SubTask("a", "change it"), SubTask("b", "look", tool_name="write_file")))
 AGENT = "main/general-1"
 TOOLS = {
     "read_file": Tool("read_file", "", {}, None, Effect.READ),  # type: ignore[arg-type]

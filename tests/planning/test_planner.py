@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ba_tui.core.effects import Effect
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork import SubTask
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.features.plans.engine.planner import NoPlan, PlanDraft, Planner
-from ba_tui.plotting.plans.checking import faults
+from ba_tui.plotting.plans.edits import faults
 
 
 async def nothing(args: Any, call: Call) -> ToolResult:

@@ -26,14 +26,14 @@ from ba_tui.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from ba_tui.core.ports.delegation import Work
-from ba_tui.core.ports.plans import Plans
+from ba_tui.core.ports.agents import Work
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import PlanGraph
-from ba_tui.core.teamwork.plans import Plan
+from ba_tui.core.teamwork import Plan
+from ba_tui.features.plans.session import PlanSession
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.plotting.plans.plan_json import as_json
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.plotting.plans.exports import as_json
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.remembering.world import Model, of, opened, playing
 
 YES = Reply("once")
@@ -56,7 +56,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
 
 
 def planned(*steps: dict[str, Any], **more: Any) -> Step:
-    return Step(calls=(Planned("submit_plan", {"goal": "A trip", "subtasks": list(steps), **more}),))
+    return Step(calls=(ScriptedCall("submit_plan", {"goal": "A trip", "subtasks": list(steps), **more}),))
 
 
 def step(id: str, *after: str, **more: Any) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def session(folder: Path, resume: Any = "", **flags: Any) -> Conversation:
     return opened(folder, resume, **{"memory.summaries": False, **flags})
 
 
-def plans_of(talk: Conversation) -> Plans:
-    assert talk.inventory.feature(Plans)
-    return cast("Plans", talk.inventory.feature(Plans))
+def plans_of(talk: Conversation) -> PlanSession:
+    assert talk.inventory.feature(PlanSession)
+    return cast("PlanSession", talk.inventory.feature(PlanSession))
 
 
 async def done(
@@ -132,7 +132,7 @@ async def test_the_request_itself_is_nothing_that_was_said_before(folder: Path, 
     talk = session(folder)
     await done(talk, "I get up late.")
     await done(talk, "/plan my trip", plans_of(talk).plan("my trip"))
-    assert latest(talk).task.context == "The person said: I get up late."
+    assert latest(talk).task.context == "The user said: I get up late."
     await talk.close()
 
 
@@ -338,7 +338,7 @@ async def test_an_interrupted_plan_goes_on_in_a_later_run(folder: Path, model: M
 
 async def test_the_model_plans_within_a_call(folder: Path, model: Model):
     model += [
-        Step(calls=(Planned("plan", {"goal": "A trip to Rome", "reason": "many steps"}),)),
+        Step(calls=(ScriptedCall("plan", {"goal": "A trip to Rome", "reason": "many steps"}),)),
         planned(READ),
         Step(say="At nine."),
     ]
@@ -391,7 +391,7 @@ async def test_a_session_that_goes_on_is_told_of_its_plan(folder: Path, model: M
     talk = session(folder, id)
     events = await done(talk, "Hello again")
     (note,) = [event.message.text for event in of(Steered, events) if "was not approved yet" in event.message.text]
-    assert "Only the person can go on with it." in note
+    assert "Only the user can go on with it." in note
     await talk.close()
 
 

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from ba_tui.core.displays.charts import Box, Chart, ChartKind, ChartRequest, ChartSeries
-from ba_tui.plotting.canvas import ASCII, UNICODE, Room, Signs, width_of
+from ba_tui.core.displays import Box, Chart, ChartKind, ChartRequest, ChartSeries
+from ba_tui.core.text.cells import width_of
+from ba_tui.plotting.canvas import ASCII, UNICODE, DrawingArea, Signs
 from ba_tui.plotting.drawing import drawn, signs_for, text_of
 from ba_tui.plotting.scales import number_label, number_scale, time_label, time_scale, unit_of
 
@@ -57,7 +58,7 @@ CHARTS = [
 @pytest.mark.parametrize(("width", "height"), [(24, 5), (80, 24), (200, 50)])
 @pytest.mark.parametrize("signs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 def test_every_chart_fits_its_room(chart: Chart, width: int, height: int, signs: Signs) -> None:
-    found = drawn(chart, Room(width, height, signs, bare=height < 10))
+    found = drawn(chart, DrawingArea(width, height, signs, bare=height < 10))
     texts = ["".join(run.text for run in line) for line in found]
     assert max(map(width_of, texts)) <= width
     assert len(texts) <= max(height, 7)
@@ -109,9 +110,9 @@ def test_a_gap_in_a_line_stays_a_gap() -> None:
 
 def test_what_does_not_fit_is_counted() -> None:
     chart = bars(*(float(number) for number in range(150)))
-    fits = ["".join(run.text for run in line) for line in drawn(chart, Room(80, 10))]
+    fits = ["".join(run.text for run in line) for line in drawn(chart, DrawingArea(80, 10))]
     assert fits[-1] == "… 142 more"
-    assert len(drawn(chart, Room(80, 10, grow=True))) == 151
+    assert len(drawn(chart, DrawingArea(80, 10, grow=True))) == 151
 
 
 def test_names_from_data_can_not_move_the_cursor() -> None:

@@ -12,23 +12,18 @@ from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import PlanChanged, SubTaskChanged
-from ba_tui.core.events.plan_course import PlanCourse
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
-from ba_tui.plotting.plans.boxes import graph_text
-from ba_tui.plotting.plans.changing import added, changed, differences, moved, removed, skipped
-from ba_tui.plotting.plans.checking import faults
-from ba_tui.plotting.plans.graph import drawing
-from ba_tui.plotting.plans.mermaid import mermaid
-from ba_tui.plotting.plans.plan_json import as_json, plan_of
-from ba_tui.plotting.plans.progress import PlanLines
+from ba_tui.core.plan_folds import PlanCourse
+from ba_tui.core.teamwork import Plan, PlanTask, SubTask
+from ba_tui.plotting.plans.edits import added, changed, differences, faults, moved, removed, skipped
+from ba_tui.plotting.plans.exports import PlanReporter, as_json, mermaid, plan_of
+from ba_tui.plotting.plans.graph import drawing, graph_text, tree_lines, tree_text
 from ba_tui.plotting.plans.signs import ASCII, can_resume, lasted
-from ba_tui.plotting.plans.tree import tree_lines, tree_text
 
 
 def plan(*steps: tuple[str, str], **named: str) -> Plan:
     """Steps by id, each with the ids that it waits for."""
     made = tuple(SubTask(id, named.get(id, f"Do {id}"), dependencies=tuple(after.split())) for id, after in steps)
-    return Plan("p", Task("t", "goal", "The goal"), made)
+    return Plan("p", PlanTask("t", "goal", "The goal"), made)
 
 
 DIAMOND = plan(("a", ""), ("b", "a"), ("c", "a"), ("d", "b c"))
@@ -53,7 +48,7 @@ def plans(draw: st.DrawFn) -> Plan:
         )
         for id in ids
     ]
-    return Plan("p", Task("t", draw(WORDS), draw(WORDS)), tuple(steps))
+    return Plan("p", PlanTask("t", draw(WORDS), draw(WORDS)), tuple(steps))
 
 
 def test_a_tree_has_chains_on_one_level() -> None:
@@ -64,7 +59,7 @@ def test_a_tree_has_chains_on_one_level() -> None:
 
 
 def test_why_a_plan_is_made_anew_is_told_once() -> None:
-    lines = PlanLines()
+    lines = PlanReporter()
     running = replace(DIAMOND, state="running")
     told = [
         lines.said(PlanChanged(running, f"{what}: the inn is full")) for what in ("Making the plan anew", "Made anew")
@@ -167,7 +162,7 @@ def test_json_that_is_no_plan_says_where() -> None:
         (plan(("a", ""), ("a", "")), "two steps have the id a"),
         (plan(("a", ""), a=" "), "what the step does is missing"),
         (plan(("a", ""), ("b", ""), b="Use {a}"), "uses the result of a, and does not wait for it"),
-        (Plan("p", Task("t", "")), "the plan has no step"),
+        (Plan("p", PlanTask("t", "")), "the plan has no step"),
     ],
 )
 def test_what_nobody_could_carry_out_is_named(made: Plan, said: str) -> None:

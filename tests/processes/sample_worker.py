@@ -10,8 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from ba_tui.processes.frames import Packet
-from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
+from ba_tui.processes.serving import HandlerFailed, Packet, WorkerChannel, WorkerRequest
 
 
 def main(channel: WorkerChannel, threads: str = "1") -> None:

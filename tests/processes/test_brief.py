@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ba_tui.processes import streams
-from ba_tui.processes.brief import BriefRun, Finished, run_briefly, run_in_thread
-from ba_tui.processes.streams import PipedChild, stream
+from ba_tui.processes import programs
+from ba_tui.processes.programs import BriefRun, PipedChild, ProgramResult, run_briefly, run_in_thread, stream
 from tests.processes.test_duplex import held
 
 LEAVES = 'sleep 600 & echo "$!"'
@@ -32,7 +31,7 @@ def gone(pid: int) -> bool:
     return bool(ready)
 
 
-def shell(command: str, timeout: float = 20.0, **more: object) -> Finished:
+def shell(command: str, timeout: float = 20.0, **more: object) -> ProgramResult:
     return run_briefly(BriefRun(("/bin/sh", "-c", command), timeout, **more))  # pyright: ignore[reportArgumentType]
 
 
@@ -40,11 +39,11 @@ def test_what_it_prints_and_how_it_ends(tmp_path: Path) -> None:
     done = shell(
         'cat; echo "$NAME" >&2; pwd; exit 3', folder=tmp_path, environment={"NAME": "ba"}, input=b"x" * 200_000
     )
-    assert done == Finished(3, b"x" * 200_000 + f"{tmp_path}\n".encode(), b"ba\n")
+    assert done == ProgramResult(3, b"x" * 200_000 + f"{tmp_path}\n".encode(), b"ba\n")
 
 
 def test_a_program_that_does_not_read_its_input() -> None:
-    assert shell("exec true", input=b"x" * 10_000_000) == Finished(0)
+    assert shell("exec true", input=b"x" * 10_000_000) == ProgramResult(0)
 
 
 def test_what_it_leaves_in_its_group_is_killed() -> None:
@@ -68,7 +67,7 @@ def test_a_flood_is_bounded() -> None:
     assert (done.code, done.trouble) == (None, "flood")
     assert 1_000_000 < len(done.output) <= 1_000_000 + 65_536
     assert shell("cat /dev/zero >&2", most=1_000_000).trouble == "flood"
-    assert shell("head -c 1000 /dev/zero", most=1_000) == Finished(0, bytes(1_000))
+    assert shell("head -c 1000 /dev/zero", most=1_000) == ProgramResult(0, bytes(1_000))
     assert shell("head -c 1001 /dev/zero", most=1_000).trouble == "flood"
 
 
@@ -130,7 +129,7 @@ def test_a_killed_piped_child_takes_its_group_along(tmp_path: Path) -> None:
 def test_a_piped_child_that_does_not_end_is_killed_with_its_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(programs, "CLOSE_SECONDS", 0.05)
     before = held()
     with PipedChild(("/bin/sh", "-c", f"{LEAVES}; sleep 600"), tmp_path, {"PATH": os.defpath}) as child:
         pid = int(child.output.readline())

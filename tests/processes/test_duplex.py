@@ -183,7 +183,7 @@ async def test_a_part_of_a_line_is_told_after_a_while_and_can_be_taken(tmp_path:
     parts = "for part in ('one', ' two\\n', 'three'):\n    print(part, end='', flush=True)\n    sys.stdin.readline()"
     code = f"import sys\n{parts}"
     async with child(code, tmp_path) as made:
-        with pytest.raises(LineUnfinished) as raised:
+        with pytest.raises(LineUnfinished, match="without its end") as raised:
             await made.read_line(0.05)
         assert raised.value.line == b"one"
         await made.write(b"\n")

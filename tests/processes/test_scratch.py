@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.processes.scratch import clear_scratch, make_scratch, remove_scratch, scratch, scratch_path
-from ba_tui.resources import Places, places
+from ba_tui.resources import UserFolders, places
 from ba_tui.sessions.upkeep import tidy, upkeep
-from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.agents import CheckpointSettings
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 OWNER = """
@@ -95,7 +95,7 @@ def _until_empty(folder: Path) -> None:
         os.sched_yield()
 
 
-async def _cleaned(where: Places) -> None:
+async def _cleaned(where: UserFolders) -> None:
     work = asyncio.create_task(upkeep(where, CheckpointSettings()))
     await asyncio.to_thread(_until_empty, Path(tempfile.gettempdir()))
     work.cancel()
@@ -108,7 +108,7 @@ async def _cleaned(where: Places) -> None:
     [lambda where: tidy(where, CheckpointSettings()), lambda where: asyncio.run(_cleaned(where))],
     ids=["print", "app"],
 )
-def test_each_start_removes_what_was_left(clean: Callable[[Places], object], temporary: Path) -> None:
+def test_each_start_removes_what_was_left(clean: Callable[[UserFolders], object], temporary: Path) -> None:
     # Also when the last start was a moment ago.
     for _ in range(2):
         assert killed().is_dir()

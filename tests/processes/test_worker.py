@@ -17,10 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ba_tui.processes.confinement import Confinement
-from ba_tui.processes.frames import Packet
-from ba_tui.processes.limits import ProcessLimits
-from ba_tui.processes.worker import Worker
+from ba_tui.processes.confinement import Confinement, ProcessLimits
+from ba_tui.processes.serving import Packet
+from ba_tui.processes.worker import WorkerClient
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 MAIN = "tests.processes.sample_worker:main"
@@ -32,15 +31,17 @@ def settings(folder: Path, **more: Any) -> WorkerSettings:
 
 
 @asynccontextmanager
-async def worker(folder: Path, *, clock: Callable[[], float] | None = None, **entry: Any) -> AsyncGenerator[Worker]:
-    made = Worker(WorkerEntry(MAIN, **entry), settings(folder), *([clock] if clock else []))
+async def worker(
+    folder: Path, *, clock: Callable[[], float] | None = None, **entry: Any
+) -> AsyncGenerator[WorkerClient]:
+    made = WorkerClient(WorkerEntry(MAIN, **entry), settings(folder), *([clock] if clock else []))
     try:
         yield made
     finally:
         await made.close()
 
 
-async def ask(made: Worker, method: str, payload: object = None, **more: Any) -> Any:
+async def ask(made: WorkerClient, method: str, payload: object = None, **more: Any) -> Any:
     return await made.request(method, payload, timeout=LIMIT, **more)
 
 
@@ -191,7 +192,7 @@ async def test_other_ends(tmp_path: Path, method: str) -> None:
 
 
 async def test_why_it_does_not_start_is_said(tmp_path: Path) -> None:
-    made = Worker(WorkerEntry("tests.processes.sample_worker:broken_start"), settings(tmp_path))
+    made = WorkerClient(WorkerEntry("tests.processes.sample_worker:broken_start"), settings(tmp_path))
     with pytest.raises(WorkerCrashed, match="exit 70") as caught:
         await ask(made, "echo")
     assert caught.value.printed.endswith("ModuleNotFoundError: no module named engine")
@@ -228,7 +229,8 @@ async def test_each_crash_in_a_row_makes_the_next_start_wait_longer(tmp_path: Pa
             assert "exit 3" in await crash()
             with suppress(WorkerFailed):
                 [part async for part in made.stream(method, 1, timeout=LIMIT)]
-        assert "exit 3" in await crash(), "so does any other answer"
+        assert "exit 3" in await crash()
+        assert await ask(made, "echo", 1) == 1, "so does any other answer"
 
 
 async def test_a_stream_that_breaks_off_or_takes_too_long(tmp_path: Path) -> None:
@@ -243,6 +245,13 @@ async def test_a_stream_that_breaks_off_or_takes_too_long(tmp_path: Path) -> Non
         with pytest.raises(WorkerCrashed, match="SIGKILL"):
             [part async for part in parts]
         assert (await ask(made, "where"))[0] != pid
+
+
+async def test_streams_that_break_off_delay_the_next_start_as_requests_do(tmp_path: Path) -> None:
+    async with worker(tmp_path, clock=lambda: 100.0) as made:
+        for words in ("exit 3", "exit 3", "it crashed 2 times in a row"):
+            with pytest.raises(WorkerCrashed, match=words):
+                [part async for part in made.stream("exit", 3, timeout=LIMIT)]
 
 
 async def test_a_cancelled_request_may_stop_and_the_process_stays(tmp_path: Path) -> None:
@@ -299,7 +308,7 @@ async def test_notices_are_heard(tmp_path: Path) -> None:
 
 async def test_a_memory_limit(tmp_path: Path) -> None:
     limits = ProcessLimits(memory=300_000_000).for_seconds()
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path, limits=limits))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path, limits=limits))
     assert await ask(made, "memory", 1_000_000) == 1_000_000
     with pytest.raises(WorkerFailed, match="MemoryError"):
         await ask(made, "memory", 1_000_000_000)
@@ -322,7 +331,7 @@ async def test_closed_it_ends_and_stays_so(tmp_path: Path) -> None:
 
 def test_one_that_is_forgotten_ends(tmp_path: Path) -> None:
     async def pid() -> int:
-        return (await ask(Worker(WorkerEntry(MAIN), settings(tmp_path)), "where"))[0]
+        return (await ask(WorkerClient(WorkerEntry(MAIN), settings(tmp_path)), "where"))[0]
 
     forgotten = asyncio.run(pid())
     gc.collect()
@@ -330,7 +339,7 @@ def test_one_that_is_forgotten_ends(tmp_path: Path) -> None:
 
 
 def test_another_event_loop_may_go_on_with_it(tmp_path: Path) -> None:
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path))
     assert asyncio.run(ask(made, "where")) == asyncio.run(ask(made, "where"))
     made.end()
 
@@ -343,7 +352,7 @@ async def test_a_sandbox_of_its_own(tmp_path: Path) -> None:
         profiles.append(Confinement(("/usr/bin/env", "INSIDE=yes"), {"NAME": "confined"}, separate=False))
         return profiles[-1]
 
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path, confine=confine))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path, confine=confine))
     assert (await ask(made, "where"))[2] == "confined"
     with pytest.raises(WorkerCrashed):
         await ask(made, "kill")
@@ -356,11 +365,11 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from tests.processes.test_worker import MAIN, settings
-from ba_tui.processes.worker import Worker
+from ba_tui.processes.worker import WorkerClient
 from ba_tui.processes.worker_values import WorkerEntry
 def tell(pids):
     print(*pids, flush=True)
-asyncio.run(Worker(WorkerEntry(MAIN), settings(Path(sys.argv[1]))).request("deaf", on_progress=tell))
+asyncio.run(WorkerClient(WorkerEntry(MAIN), settings(Path(sys.argv[1]))).request("deaf", on_progress=tell))
 """
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ba_tui.processes import worker_link
-from ba_tui.processes.worker import Worker
+from ba_tui.processes import worker as client
+from ba_tui.processes.worker import WorkerClient
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry
 from tests.processes.test_duplex import NOWHERE, held
 from tests.processes.test_worker import LIMIT, MAIN, ask, gone, settings, worker
@@ -21,11 +21,11 @@ from tests.processes.test_worker import LIMIT, MAIN, ask, gone, settings, worker
 
 @pytest.fixture
 def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_link, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(client, "REST_SECONDS", 0.01)
 
 
 async def test_one_that_is_forgotten_ends_while_the_loop_runs(tmp_path: Path, short_rest: None) -> None:
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path))
     await ask(made, "echo", 1)
     pid = (await ask(made, "where"))[0]
     del made
@@ -77,7 +77,7 @@ async def test_what_is_printed_between_two_requests_belongs_to_neither(tmp_path:
 
 
 def test_one_that_died_between_two_event_loops_starts_again(tmp_path: Path) -> None:
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path))
     pid = asyncio.run(ask(made, "where"))[0]
     assert made.alive()
     supervisor = psutil.Process(pid).ppid()
@@ -91,12 +91,12 @@ def test_one_that_died_between_two_event_loops_starts_again(tmp_path: Path) -> N
 
 async def test_it_holds_no_file_of_ours_once_it_is_closed_or_did_not_start(tmp_path: Path) -> None:
     before = held()
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path))
     await ask(made, "echo", 1)
     assert held() > before
     await made.close()
     assert held() == before
-    made = Worker(WorkerEntry(MAIN), settings(tmp_path, confine=lambda: NOWHERE))
+    made = WorkerClient(WorkerEntry(MAIN), settings(tmp_path, confine=lambda: NOWHERE))
     with pytest.raises(FileNotFoundError):
         await ask(made, "echo", 1)
     assert held() == before

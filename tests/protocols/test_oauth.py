@@ -11,13 +11,13 @@ import pytest
 
 from ba_tui.core.ports.mcp import LoginNeeded, McpError, ServerConfig
 from ba_tui.features.mcp.client.oauth import OAuth, check_address
-from ba_tui.resources import Places, places
+from ba_tui.resources import UserFolders, places
 from ba_tui.settings.mcp.tokens import TokenStore
 from tests.protocols.authorization_server import AuthorizationServer, query, serving, visit
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserFolders:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     return places({"BA_HOME": str(tmp_path)})
 
@@ -28,7 +28,7 @@ async def server() -> AsyncIterator[AuthorizationServer]:
         yield running
 
 
-def oauth_of(where: Places) -> OAuth:
+def oauth_of(where: UserFolders) -> OAuth:
     async def client(_: ServerConfig, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
         # Reading the certificates of the system takes longer than a whole login.
         return httpx2.AsyncClient(auth=auth, verify=False)
@@ -65,7 +65,7 @@ async def ask(oauth: OAuth, config: ServerConfig) -> int:
 
 
 async def test_a_login_registers_and_keeps_tokens_that_only_the_person_can_read(
-    server: AuthorizationServer, where: Places
+    server: AuthorizationServer, where: UserFolders
 ):
     oauth, config = oauth_of(where), config_of(server)
     assert await oauth.auth(config) is None
@@ -84,12 +84,12 @@ async def test_a_login_registers_and_keeps_tokens_that_only_the_person_can_read(
     assert "token-" not in (where.config / "mcp-tokens.yaml").read_text()
 
 
-async def test_only_the_answer_to_this_login_counts(server: AuthorizationServer, where: Places):
+async def test_only_the_answer_to_this_login_counts(server: AuthorizationServer, where: UserFolders):
     await log_in(oauth_of(where), config_of(server), then="?code=stolen&state=other")
     assert server.grants == ["authorization_code"]
 
 
-async def test_a_token_that_ended_is_refreshed_and_a_refused_one_too(server: AuthorizationServer, where: Places):
+async def test_a_token_that_ended_is_refreshed_and_a_refused_one_too(server: AuthorizationServer, where: UserFolders):
     server.lifetime = -10
     oauth, config = oauth_of(where), config_of(server)
     await log_in(oauth, config)
@@ -101,7 +101,7 @@ async def test_a_token_that_ended_is_refreshed_and_a_refused_one_too(server: Aut
     assert server.grants[2:] == ["refresh_token"]
 
 
-async def test_without_a_person_no_login_begins(server: AuthorizationServer, where: Places):
+async def test_without_a_person_no_login_begins(server: AuthorizationServer, where: UserFolders):
     oauth, config = oauth_of(where), config_of(server)
     await log_in(oauth, config)
     server.granted.clear()
@@ -115,14 +115,14 @@ async def test_without_a_person_no_login_begins(server: AuthorizationServer, whe
     assert len(server.codes) == 1
 
 
-async def test_what_the_person_configured_is_used(server: AuthorizationServer, where: Places):
+async def test_what_the_person_configured_is_used(server: AuthorizationServer, where: UserFolders):
     config = config_of(server, oauth={"client_id": "mine", "scope": "read"})
     address = query(await log_in(oauth_of(where), config))
     assert (address["client_id"], address["scope"]) == ("mine", "read")
     assert server.registered == []
 
 
-async def test_a_second_login_registers_again_only_for_another_port(server: AuthorizationServer, where: Places):
+async def test_a_second_login_registers_again_only_for_another_port(server: AuthorizationServer, where: UserFolders):
     oauth, config = oauth_of(where), config_of(server)
     first = query(await log_in(oauth, config))
     second = query(await log_in(oauth, config))
@@ -140,7 +140,7 @@ async def test_a_second_login_registers_again_only_for_another_port(server: Auth
     ],
 )
 async def test_a_login_that_leads_elsewhere_or_is_refused_ends_in_one_line(
-    server: AuthorizationServer, where: Places, knob: str, value: object, told: str
+    server: AuthorizationServer, where: UserFolders, knob: str, value: object, told: str
 ):
     setattr(server, knob, value)
     with pytest.raises(McpError) as caught:
@@ -150,7 +150,7 @@ async def test_a_login_that_leads_elsewhere_or_is_refused_ends_in_one_line(
     assert server.grants == []
 
 
-async def test_cancelling_a_login_frees_its_port(server: AuthorizationServer, where: Places):
+async def test_cancelling_a_login_frees_its_port(server: AuthorizationServer, where: UserFolders):
     shown: asyncio.Queue[str] = asyncio.Queue()
     login = asyncio.create_task(oauth_of(where).login(config_of(server), shown.put_nowait))
     address = query(await shown.get())["redirect_uri"]
@@ -161,7 +161,7 @@ async def test_cancelling_a_login_frees_its_port(server: AuthorizationServer, wh
         await visit(address)
 
 
-async def test_a_server_that_asks_for_no_login_says_so(server: AuthorizationServer, where: Places):
+async def test_a_server_that_asks_for_no_login_says_so(server: AuthorizationServer, where: UserFolders):
     server.granted.add("")
     with pytest.raises(McpError, match="linear answered 200 and asked for no login"):
         await log_in(oauth_of(where), config_of(server))

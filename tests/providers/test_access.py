@@ -9,14 +9,13 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import user
-from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.ports.settings import FoundServer
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.access import ProviderAccess, ProviderSetup
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.providers.credentials import BoundKey
+from ba_tui.providers.pipeline import provider_for
 from ba_tui.providers.scripted import Step
-from ba_tui.providers.setup import ProviderSetup
-from ba_tui.providers.vendors import provider_for
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
 from tests.loopback import ModelServer, Raw

@@ -11,15 +11,14 @@ import pytest
 from ba_tui.core.errors import AuthFailed, UsageError
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.access import ProviderAccess, ProviderSetup
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.credentials import WITHHELD, BoundKey
-from ba_tui.providers.facts.asking import ask_models
-from ba_tui.providers.facts.servers import ModelServer
+from ba_tui.providers.model_facts import ModelServer
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import Step
-from ba_tui.providers.setup import ProviderSetup
+from ba_tui.providers.servers import ask_models
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
 from ba_tui.settings.allowed import AllowedSettings

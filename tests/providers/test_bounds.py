@@ -12,16 +12,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Overloaded, RequestRefused
+from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, RequestRefused, ServerOverloaded
 from ba_tui.core.events import Retrying, TextDelta
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers import bounds
+from ba_tui.providers.connection import Transfer
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.http import ModelClient
-from ba_tui.providers.retrying import Persistent
-from ba_tui.providers.transfers import Transfer
-from ba_tui.providers.wire import anthropic_wire, openai_wire
+from ba_tui.providers.pipeline import Retries
+from ba_tui.providers.wire import anthropic_wire, openai_wire, shapes
 from ba_tui.providers.wire.shapes import decode
 from ba_tui.providers.wire.sse import chunks
 from tests.loopback.hostile import JSON, OK, SSE, HostileServer, Play, Repeated, answer, drip, endless
@@ -99,7 +98,7 @@ async def test_what_came_before_a_flood_is_kept_and_the_server_is_not_asked_agai
     make, said = FLOODS[flood]
     first = begun(vendor) + called(vendor, 1, "{") + (b"data: {" if flood == "one line" else b"")
     with HostileServer(answer(OK + SSE, Repeated(lambda: endless(make(vendor), first)))) as server:
-        got, error = await until_error(Persistent(connect(vendor, server)).stream(ASK))
+        got, error = await until_error(Retries(connect(vendor, server)).stream(ASK))
     assert type(error) is AnswerTooLarge
     assert said in str(error)
     assert error.hint
@@ -113,12 +112,12 @@ async def test_three_thousand_calls_are_no_answer(connect: Connect, vendor: str)
     with HostileServer(answer(OK + SSE, [begun(vendor) + calls])) as server:
         _, error = await until_error(connect(vendor, server).stream(ASK))
     assert type(error) is AnswerTooLarge
-    assert f"{bounds.CALLS} tool calls" in str(error)
+    assert f"{shapes.CALLS} tool calls" in str(error)
 
 
 async def test_signs_of_life_end_as_well(connect: Connect, vendor: str) -> None:
     line = b": still here" * 1_000 + b"\n\n"
-    packed = gzip.compress(line * (bounds.RESPONSE // len(line) + 1), 1)
+    packed = gzip.compress(line * (shapes.RESPONSE // len(line) + 1), 1)
     with HostileServer(answer(OK + GZIP + SSE, [packed])) as server:
         _, error = await until_error(connect(vendor, server).stream(ASK))
     assert type(error) is AnswerTooLarge
@@ -154,7 +153,7 @@ async def test_of_an_endless_error_the_beginning_is_read(connect: Connect, vendo
 async def test_an_error_that_breaks_off_is_still_the_error_it_is(connect: Connect, vendor: str) -> None:
     with HostileServer(answer(b"HTTP/1.1 503 Busy\r\ncontent-length: 99\r\n\r\n", [b"busy"])) as server:
         _, error = await until_error(connect(vendor, server).stream(ASK))
-    assert type(error) is Overloaded
+    assert type(error) is ServerOverloaded
     assert "busy" in str(error)
 
 
@@ -272,8 +271,8 @@ def test_pieces_of_reasoning_are_joined_as_they_come(given: list[dict[str, Any]]
 
 
 def test_figures_that_no_answer_needs_leave_room_for_those_that_it_does() -> None:
-    load = bounds.Load("host")
-    for _ in range(bounds.CALLS):
+    load = shapes.Load("host")
+    for _ in range(shapes.CALLS):
         load.call({"content": "x" * 10_000})
     load.words("y" * 1_000_000)
     for _ in itertools.repeat(None, 1_000):

@@ -12,8 +12,8 @@ import pytest
 
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers.connection import Transfer
 from ba_tui.providers.scripted import Step
-from ba_tui.providers.transfers import Transfer
 from tests.loopback import Answer, ModelServer, Raw
 from tests.loopback.hostile import OK, SSE, HostileServer
 from tests.loopback.replies import Pace
@@ -80,7 +80,7 @@ async def test_a_paced_answer_comes_whole(
 
 
 class Recording:
-    """core.ports.exchanges.Recorder and its one Exchange."""
+    """core.ports.sessions.Recorder and its one Exchange."""
 
     def __init__(self) -> None:
         self.data = b""

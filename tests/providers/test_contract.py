@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import AuthFailed, ConnectionLost, ContextOverflow, ModelNotFound, Overloaded, RateLimited
+from ba_tui.core.errors import AuthFailed, ConnectionLost, ContextOverflow, ModelNotFound, RateLimited, ServerOverloaded
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest, Provider
-from ba_tui.providers.scripted import Failure, ModelScript, Planned, Step
+from ba_tui.providers.scripted import ModelScript, ScriptedCall, ScriptFailure, Step
 from tests.loopback import ModelServer, Raw, formats
 from tests.providers.conftest import NOW, READ, Connect, collect, until_error
 
@@ -52,7 +52,7 @@ async def test_thinking_comes_before_the_words(play: Play) -> None:
 
 async def test_parallel_calls_keep_their_order_and_arguments(play: Play) -> None:
     hard = {"path": 'a "quoted" \\ pâth\n', "deep": {"list": [1, 2.5, None, True, "🎉"]}}
-    step = Step(say="Two.", calls=(Planned("read_file", hard, "id-1"), Planned("now", {}, "id-2")))
+    step = Step(say="Two.", calls=(ScriptedCall("read_file", hard, "id-1"), ScriptedCall("now", {}, "id-2")))
     chunks = await collect(play(ModelScript((step,))).stream(ASK))
     message = chunks[-1]
     assert message.calls == (ToolUse("id-1", "read_file", hard), ToolUse("id-2", "now", {}))
@@ -64,7 +64,7 @@ async def test_parallel_calls_keep_their_order_and_arguments(play: Play) -> None
 
 
 async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) -> None:
-    step = Step(calls=(Planned("now"), Planned("now")))
+    step = Step(calls=(ScriptedCall("now"), ScriptedCall("now")))
     provider = play(ModelScript((step, step)))
     answers = [(await collect(provider.stream(ASK)))[-1] for _ in range(2)]
     ids = [call.id for answer in answers for call in answer.calls]
@@ -75,7 +75,7 @@ async def test_calls_without_ids_in_the_script_get_different_ones(play: Play) ->
 async def test_an_id_of_the_conversation_is_not_given_again(
     model_server: Callable[..., ModelServer], connect: Connect, vendor: str, streamed: bool
 ) -> None:
-    step = Step(calls=(Planned("now", {}, "call_0"), Planned("now", {"zone": "UTC"}, "call_1")))
+    step = Step(calls=(ScriptedCall("now", {}, "call_0"), ScriptedCall("now", {"zone": "UTC"}, "call_1")))
     whole = Raw(formats.whole("anthropic" if vendor == "anthropic" else "openai", step, "1"))
     server = model_server(ModelScript((step,) * 4) if streamed else [whole] * 4)
     provider, messages = connect(vendor, server), list(ASK.messages)
@@ -99,7 +99,7 @@ async def test_the_reason_to_stop_is_told(play: Play, stop: Any) -> None:
 
 async def test_no_stream_of_an_answer_stays_open(play: Play) -> None:
     left: list[Any] = []
-    provider = play(ModelScript((Step(calls=(Planned("now"),)),)))
+    provider = play(ModelScript((Step(calls=(ScriptedCall("now"),)),)))
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(finalizer=left.append)
     try:
@@ -121,12 +121,12 @@ async def test_steps_follow_each_other(play: Play) -> None:
         ("auth_failed", AuthFailed),
         ("model_not_found", ModelNotFound),
         ("context_overflow", ContextOverflow),
-        ("overloaded", Overloaded),
+        ("overloaded", ServerOverloaded),
         ("connection_lost", ConnectionLost),
     ],
 )
 async def test_failures_are_ours(play: Play, kind: str, expected: type[Exception]) -> None:
-    provider = play(ModelScript((Step(say=LONG, error=Failure(kind)), Step(say="Better."))))
+    provider = play(ModelScript((Step(say=LONG, error=ScriptFailure(kind)), Step(say="Better."))))
     with pytest.raises(expected):
         await collect(provider.stream(ASK))
     assert (await collect(provider.stream(ASK)))[-1].text == "Better."
@@ -134,12 +134,12 @@ async def test_failures_are_ours(play: Play, kind: str, expected: type[Exception
 
 async def test_a_rate_limit_says_how_long_to_wait(play: Play) -> None:
     with pytest.raises(RateLimited) as caught:
-        await collect(play(ModelScript((Step(error=Failure("rate_limited", retry_after=7)),))).stream(ASK))
+        await collect(play(ModelScript((Step(error=ScriptFailure("rate_limited", retry_after=7)),))).stream(ASK))
     assert caught.value.retry_after == 7
 
 
 async def test_a_broken_answer_leaves_its_deltas_and_no_message(play: Play) -> None:
-    provider = play(ModelScript((Step(say=LONG, error=Failure("connection_lost", after=20)),)))
+    provider = play(ModelScript((Step(say=LONG, error=ScriptFailure("connection_lost", after=20)),)))
     chunks, error = await until_error(provider.stream(ASK))
     assert isinstance(error, ConnectionLost)
     said = text_of(chunks, TextDelta)

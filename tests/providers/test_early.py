@@ -31,7 +31,7 @@ async def until(reached: Callable[[], bool]) -> None:
 
 @pytest.fixture(params=["http", "https"])
 def context(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext | None:
-    """The server's TLS; its certificate is its own authority, and the person's."""
+    """The server's TLS; its certificate is its own authority, and the user's."""
     if request.param == "http":
         return None
     made = signed_by_itself(tmp_path)

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from ba_tui.core.errors import Overloaded, RateLimited, UsageError
+from ba_tui.core.errors import RateLimited, ServerOverloaded, UsageError
 from ba_tui.core.events import MessageRestarted, Notice, Retrying
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
-from ba_tui.providers.in_use import REST, WithFallback
-from ba_tui.providers.retrying import Limits, Persistent
-from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
+from ba_tui.providers.pipeline import REST, FallbackModel, Retries, RetryLimits
+from ba_tui.providers.scripted import ScriptedProvider, ScriptFailure, Step
 from tests.providers.conftest import collect, until_error
 
 ASK = ModelRequest("", [user("Hello")], ())
-BUSY = Step(error=Failure("overloaded", "Too busy."))
+BUSY = Step(error=ScriptFailure("overloaded", "Too busy."))
 OTHER = ModelInfo("test/other", "test", "other", family="scripted")
 
 
@@ -29,8 +28,8 @@ class World:
         self.now = 0.0
         self.made: list[str] = []
         self.other = other
-        main = Persistent(ScriptedProvider(own), limits=Limits(overloads=after), sleep=no_sleep)
-        self.provider = WithFallback(main, "test/other", self.make, lambda: self.now)
+        main = Retries(ScriptedProvider(own), limits=RetryLimits(overloads=after), sleep=no_sleep)
+        self.provider = FallbackModel(main, "test/other", self.make, lambda: self.now)
 
     def make(self, name: str) -> Provider:
         self.made.append(name)
@@ -58,7 +57,7 @@ async def test_two_overloads_and_an_answer_change_nothing():
 
 
 async def test_other_failures_are_tried_again_as_ever():
-    limited = Step(error=Failure("rate_limited"))
+    limited = Step(error=ScriptFailure("rate_limited"))
     world = World([BUSY, limited, BUSY, limited, BUSY, Step(say="Hi")])
     assert (await collect(world.provider.stream(ASK)))[-1].text == "Hi"
     _, error = await until_error(World([limited] * 9).provider.stream(ASK))
@@ -78,7 +77,7 @@ async def test_the_main_model_rests_and_is_then_asked_again():
 
 
 async def test_what_the_main_model_had_shown_is_taken_back():
-    broken = Step(say="word " * 50, error=Failure("overloaded", after=3))
+    broken = Step(say="word " * 50, error=ScriptFailure("overloaded", after=3))
     world = World([broken], [Step(say="Hi")], after=1)
     chunks = await collect(world.provider.stream(ASK))
     kinds = [type(chunk) for chunk in chunks]
@@ -88,7 +87,7 @@ async def test_what_the_main_model_had_shown_is_taken_back():
 async def test_a_fallback_that_cannot_be_asked_leaves_the_first_error():
     world = World([BUSY] * 3)
     _, error = await until_error(world.provider.stream(ASK))
-    assert isinstance(error, Overloaded)
+    assert isinstance(error, ServerOverloaded)
     assert "Too busy" in str(error)
     assert "test/other" in error.hint
 

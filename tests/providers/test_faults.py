@@ -19,21 +19,21 @@ from ba_tui.core.errors import (
     ConnectionLost,
     ContextOverflow,
     ModelNotFound,
-    Overloaded,
-    Passing,
     ProviderError,
     RateLimited,
     RequestRefused,
+    ServerOverloaded,
+    TransientError,
     UsageError,
 )
 from ba_tui.core.events import TextDelta
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
+from ba_tui.providers.connection import Transfer
 from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.openai_compat import OpenAIProvider
-from ba_tui.providers.scripted import Planned, Step
-from ba_tui.providers.transfers import Transfer
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer, Raw, Status
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, until_error
@@ -60,14 +60,14 @@ async def fails(provider: Any) -> ProviderError:
         (402, BadRequest, "Top up"),
         (403, AuthFailed, "/setup"),
         (404, ModelNotFound, "/model"),
-        (408, Overloaded, "again"),
-        (409, Overloaded, "again"),
+        (408, ServerOverloaded, "again"),
+        (409, ServerOverloaded, "again"),
         (413, ContextOverflow, "/clear"),
         (422, RequestRefused, "/model"),
         (429, RateLimited, "Wait"),
-        (500, Overloaded, "again"),
-        (503, Overloaded, "again"),
-        (529, Overloaded, "again"),
+        (500, ServerOverloaded, "again"),
+        (503, ServerOverloaded, "again"),
+        (529, ServerOverloaded, "again"),
     ],
 )
 async def test_each_status_has_its_type_and_cure(
@@ -209,8 +209,8 @@ async def test_a_wait_may_be_a_date_or_stand_in_the_words(model_server: START, c
     words = "Rate limit reached. Please try again in 1.5s."
     provider = connect(vendor, model_server([Status(429, retry_after=later), Status(429, words)]))
     by_date, by_words = await fails(provider), await fails(provider)
-    assert isinstance(by_date, Passing)
-    assert isinstance(by_words, Passing)
+    assert isinstance(by_date, TransientError)
+    assert isinstance(by_words, TransientError)
     assert by_date.retry_after is not None
     assert 3500 < by_date.retry_after <= 3600
     assert by_words.retry_after == 1.5
@@ -246,7 +246,7 @@ async def test_errors_of_any_shape_are_one_short_line(
     model_server: START, connect: Connect, vendor: str, raw: Raw
 ) -> None:
     error = await fails(connect(vendor, model_server([raw])))
-    assert isinstance(error, Overloaded)
+    assert isinstance(error, ServerOverloaded)
     assert len(str(error)) < 500
     assert "<" not in str(error)
     assert "Error code" not in str(error)
@@ -260,7 +260,7 @@ async def test_errors_of_any_shape_are_one_short_line(
 async def test_a_broken_answer_is_a_lost_connection(
     model_server: START, connect: Connect, vendor: str, fault: dict[str, Any]
 ) -> None:
-    answer = Answer(Step(say=WORDS, calls=(Planned("now"),)), **fault)
+    answer = Answer(Step(say=WORDS, calls=(ScriptedCall("now"),)), **fault)
     provider = connect(vendor, model_server([answer, Step(say="Back.")]))
     assert isinstance(await fails(provider), ConnectionLost)
     chunks, error = await until_error(provider.stream(ASK))
@@ -278,7 +278,7 @@ async def test_what_came_before_a_malformed_line_is_shown(model_server: START, c
 
 @pytest.mark.parametrize("pace", [Pace(), Pace(piece=7), Pace(piece=1000)])
 async def test_unknown_events_are_passed_over(model_server: START, connect: Connect, vendor: str, pace: Pace) -> None:
-    step = Step(think="Hm.", say=WORDS, calls=(Planned("now", {"zone": "UTC"}),))
+    step = Step(think="Hm.", say=WORDS, calls=(ScriptedCall("now", {"zone": "UTC"}),))
     chunks, error = await until_error(connect(vendor, model_server([Answer(step, noise=True, pace=pace)])).stream(ASK))
     assert error is None
     assert chunks[-1].text == WORDS
@@ -289,7 +289,7 @@ async def test_an_error_within_the_stream_is_told(model_server: START, connect: 
     start = b'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n'
     broken = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
     error = await fails(connect("anthropic", model_server([Raw(start + broken)])))
-    assert type(error) is Overloaded
+    assert type(error) is ServerOverloaded
     sayings = [
         (b'data: {"error":{"message":"Too many","code":429}}\n\n', RateLimited),
         (b'data: {"error":{"message":"Rate limited","type":"rate_limit_exceeded"}}\n\n', RateLimited),
@@ -299,9 +299,9 @@ async def test_an_error_within_the_stream_is_told(model_server: START, connect: 
         ),
         (
             b'data: {"choices":[{"finish_reason":"error","error":{"code":502,"message":"x"}}]}\n\n',
-            Overloaded,
+            ServerOverloaded,
         ),
-        (b'data: {"error":"the engine stopped"}\n\n', Overloaded),
+        (b'data: {"error":"the engine stopped"}\n\n', ServerOverloaded),
     ]
     provider = connect("openai", model_server([Raw(body) for body, _ in sayings]))
     for body, expected in sayings:

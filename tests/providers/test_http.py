@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ba_tui.core.errors import BadRequest, ConnectionLost, Overloaded
+from ba_tui.core.errors import BadRequest, ConnectionLost, ServerOverloaded
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.faults import is_loopback
 from ba_tui.providers.http import http_client
-from ba_tui.providers.retrying import Persistent
+from ba_tui.providers.pipeline import Retries
 from ba_tui.providers.scripted import Step
 from tests.loopback import ModelServer, Raw
 from tests.loopback.hostile import HostileServer, answer
@@ -180,7 +180,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_told_once(
     connect: Connect, vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with HostileServer(answer(b"HTTP/1.1 500 No\r\n\r\n"), signed_by_itself(tmp_path)) as server:
-        got, error = await until_error(Persistent(connect(vendor, server)).stream(ASK))
+        got, error = await until_error(Retries(connect(vendor, server)).stream(ASK))
         assert type(error) is BadRequest
         assert "certificate" in str(error)
         assert "SSL_CERT_FILE" in error.hint
@@ -188,7 +188,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_told_once(
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
         _, error = await until_error(connect(vendor, server).stream(ASK))
         # What the hint says helps.
-        assert type(error) is Overloaded
+        assert type(error) is ServerOverloaded
 
 
 @pytest.mark.parametrize(

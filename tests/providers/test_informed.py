@@ -15,8 +15,8 @@ from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.events import Event, MessageDone, Notice
 from ba_tui.core.messages import Usage
-from ba_tui.providers.facts.known import FILE
-from ba_tui.providers.in_use import LEARNING
+from ba_tui.providers.model_facts import FILE
+from ba_tui.providers.pipeline import LEARNING
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import places
 from tests.loopback import ModelServer, Status

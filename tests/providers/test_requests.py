@@ -28,7 +28,7 @@ from ba_tui.core.messages import (
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.results import ToolResult
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.loopback.formats import signature
 from tests.providers.conftest import CLAUDE, GPT, NOW, READ, Connect, collect, until_error
@@ -51,7 +51,9 @@ async def one(model_server: START, connect: Connect, vendor: str, request: Model
 
 
 async def test_each_request_extends_the_last(model_server: START, connect: Connect, vendor: str) -> None:
-    calling = Step(think="Look.", say="Reading.", calls=(Planned("read_file", {"path": "ä.py"}), Planned("now")))
+    calling = Step(
+        think="Look.", say="Reading.", calls=(ScriptedCall("read_file", {"path": "ä.py"}), ScriptedCall("now"))
+    )
     turn = [calling, calling, Step(say="There you are.")]
     server = model_server(turn * 4)
     provider = connect(vendor, server)

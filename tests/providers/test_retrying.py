@@ -9,14 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, RateLimited
+from ba_tui.core.errors import AuthFailed, ConnectionLost, RateLimited, ServerOverloaded
 from ba_tui.core.events import MessageRestarted, Retrying, TextDelta
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
-from ba_tui.providers.in_use import WithFallback
-from ba_tui.providers.retrying import Limits, Persistent
-from ba_tui.providers.scripted import Failure, ScriptedProvider, Step
-from ba_tui.resilience import Backoff
+from ba_tui.providers.pipeline import Backoff, FallbackModel, Retries, RetryLimits
+from ba_tui.providers.scripted import ScriptedProvider, ScriptFailure, Step
 from tests.loopback import Answer, ModelServer, Status
 from tests.providers.conftest import Connect, collect, until_error
 
@@ -34,13 +32,13 @@ class Clock:
         self.slept.append(seconds)
 
 
-def persistent(*steps: Step, clock: Clock, backoff: Backoff | None = None) -> Persistent:
-    return Persistent(ScriptedProvider(steps), backoff, sleep=clock.sleep, chance=lambda: 0.5)
+def persistent(*steps: Step, clock: Clock, backoff: Backoff | None = None) -> Retries:
+    return Retries(ScriptedProvider(steps), backoff, sleep=clock.sleep, chance=lambda: 0.5)
 
 
 async def test_passing_failures_are_announced_and_tried_again() -> None:
     clock = Clock()
-    failing = Step(error=Failure("overloaded", "Too busy."))
+    failing = Step(error=ScriptFailure("overloaded", "Too busy."))
     chunks = await collect(persistent(failing, failing, Step(say="Hi"), clock=clock).stream(ASK))
     assert [(c.reason, c.delay, c.attempt, c.attempts) for c in chunks[:2]] == [
         ("Too busy.", 0.5, 2, 6),
@@ -52,7 +50,7 @@ async def test_passing_failures_are_announced_and_tried_again() -> None:
 
 
 async def test_what_was_shown_is_taken_back_when_the_next_attempt_begins() -> None:
-    broken = Step(say=LONG, error=Failure("connection_lost", after=5))
+    broken = Step(say=LONG, error=ScriptFailure("connection_lost", after=5))
     chunks = await collect(persistent(broken, Step(say="Hi"), clock=Clock()).stream(ASK))
     kinds = [type(chunk) for chunk in chunks]
     assert kinds == [*[TextDelta] * 5, Retrying, MessageRestarted, TextDelta, Message]
@@ -61,7 +59,7 @@ async def test_what_was_shown_is_taken_back_when_the_next_attempt_begins() -> No
 async def test_the_wait_asked_for_is_kept_to() -> None:
     clock = Clock()
     await collect(
-        persistent(Step(error=Failure("rate_limited", retry_after=7)), Step(say="Hi"), clock=clock).stream(ASK)
+        persistent(Step(error=ScriptFailure("rate_limited", retry_after=7)), Step(say="Hi"), clock=clock).stream(ASK)
     )
     assert clock.slept == [7.5]
 
@@ -69,7 +67,7 @@ async def test_the_wait_asked_for_is_kept_to() -> None:
 async def test_a_wait_beyond_all_patience_is_the_persons_to_decide() -> None:
     clock = Clock()
     _, error = await until_error(
-        persistent(Step(error=Failure("rate_limited", retry_after=3600)), clock=clock).stream(ASK)
+        persistent(Step(error=ScriptFailure("rate_limited", retry_after=3600)), clock=clock).stream(ASK)
     )
     assert isinstance(error, RateLimited)
     assert clock.slept == []
@@ -77,13 +75,13 @@ async def test_a_wait_beyond_all_patience_is_the_persons_to_decide() -> None:
 
 async def test_after_the_last_attempt_its_error_is_raised() -> None:
     clock = Clock()
-    failing = Step(error=Failure("overloaded"))
+    failing = Step(error=ScriptFailure("overloaded"))
     chunks, error = await until_error(persistent(*[failing] * 9, clock=clock, backoff=Backoff(3)).stream(ASK))
-    assert isinstance(error, Overloaded)
+    assert isinstance(error, ServerOverloaded)
     assert [type(chunk) for chunk in chunks] == [Retrying, Retrying]
 
 
-BUSY, LIMITED = Step(error=Failure("overloaded", "Too busy.")), Step(error=Failure("rate_limited"))
+BUSY, LIMITED = Step(error=ScriptFailure("overloaded", "Too busy.")), Step(error=ScriptFailure("rate_limited"))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,7 @@ BUSY, LIMITED = Step(error=Failure("overloaded", "Too busy.")), Step(error=Failu
 )
 async def test_so_many_overloads_in_a_row_end_it(most: int, steps: list[Step], attempts: int) -> None:
     """``attempts``: how many are made before its error is raised; 0 when an answer comes."""
-    provider = Persistent(ScriptedProvider(steps), limits=Limits(overloads=most), sleep=Clock().sleep)
+    provider = Retries(ScriptedProvider(steps), limits=RetryLimits(overloads=most), sleep=Clock().sleep)
     chunks, error = await until_error(provider.stream(ASK))
     waits = [chunk.attempt for chunk in chunks if isinstance(chunk, Retrying)]
     if attempts:
@@ -108,7 +106,7 @@ async def test_so_many_overloads_in_a_row_end_it(most: int, steps: list[Step], a
 
 
 async def test_words_that_were_taken_back_are_taken_back_once() -> None:
-    broken = Step(say=LONG, error=Failure("connection_lost", after=1))
+    broken = Step(say=LONG, error=ScriptFailure("connection_lost", after=1))
     chunks = await collect(persistent(broken, BUSY, broken, BUSY, Step(say="Hi"), clock=Clock()).stream(ASK))
     kinds = [type(chunk) for chunk in chunks]
     taken_back = [TextDelta, Retrying, MessageRestarted, Retrying]
@@ -131,7 +129,9 @@ class Endless(ScriptedProvider):
 
 
 @pytest.mark.parametrize(
-    "wrapped", [Persistent, lambda inner: WithFallback(inner, "other", lambda name: inner)], ids=["retries", "fallback"]
+    "wrapped",
+    [Retries, lambda inner: FallbackModel(inner, "other", lambda name: inner)],
+    ids=["retries", "fallback"],
 )
 async def test_who_reads_no_further_closes_the_stream_within(wrapped: Callable[[Provider], Provider]) -> None:
     inner = Endless()
@@ -143,7 +143,7 @@ async def test_who_reads_no_further_closes_the_stream_within(wrapped: Callable[[
 async def test_what_will_not_pass_is_not_tried_again() -> None:
     clock = Clock()
     _, error = await until_error(
-        persistent(Step(error=Failure("auth_failed")), Step(say="Hi"), clock=clock).stream(ASK)
+        persistent(Step(error=ScriptFailure("auth_failed")), Step(say="Hi"), clock=clock).stream(ASK)
     )
     assert isinstance(error, AuthFailed)
     assert clock.slept == []
@@ -153,7 +153,7 @@ async def test_a_cancel_ends_the_wait() -> None:
     async def forever(seconds: float) -> None:
         await asyncio.Event().wait()
 
-    provider = Persistent(ScriptedProvider([Step(error=Failure("overloaded"))]), sleep=forever)
+    provider = Retries(ScriptedProvider([Step(error=ScriptFailure("overloaded"))]), sleep=forever)
     waiting = asyncio.Event()
 
     async def follow() -> None:
@@ -170,7 +170,7 @@ async def test_a_cancel_ends_the_wait() -> None:
 
 async def test_it_is_again_a_provider() -> None:
     inner = ScriptedProvider([Step(say="Hi")])
-    outer = Persistent(Persistent(inner))
+    outer = Retries(Retries(inner))
     assert outer.model is inner.model
     assert (await collect(outer.stream(ASK)))[-1].text == "Hi"
 
@@ -187,7 +187,7 @@ async def test_over_http_only_our_attempts_are_made(
         Step(say="At last."),
     ]
     server, clock = model_server(faults), Clock()
-    provider = Persistent(connect(vendor, server), sleep=clock.sleep, chance=lambda: 0.0)
+    provider = Retries(connect(vendor, server), sleep=clock.sleep, chance=lambda: 0.0)
     chunks = await collect(provider.stream(ASK))
     assert chunks[-1].text == "At last."
     assert len(server.requests) == 6
@@ -200,7 +200,7 @@ async def test_the_last_error_over_http_is_raised(
     model_server: Callable[..., ModelServer], connect: Connect, vendor: str
 ) -> None:
     server, clock = model_server([Answer(Step(say=LONG), silent=True)] * 9), Clock()
-    provider = Persistent(connect(vendor, server), Backoff(3), sleep=clock.sleep)
+    provider = Retries(connect(vendor, server), Backoff(3), sleep=clock.sleep)
     chunks, error = await until_error(provider.stream(ASK))
     assert isinstance(error, ConnectionLost)
     assert len(server.requests) == 3

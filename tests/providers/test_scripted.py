@@ -9,20 +9,26 @@ from typing import cast
 
 import pytest
 
-from ba_tui.core.errors import ErrorInfo, Overloaded, ProviderError, UsageError
+from ba_tui.core.errors import ErrorInfo, ProviderError, ServerOverloaded, UsageError
 from ba_tui.core.events import MessageDone, TextDelta, ThinkingDelta, ToolFinished, TurnStarted
 from ba_tui.core.messages import Usage, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.script_conditions import When
-from ba_tui.providers.script_files import read_script
-from ba_tui.providers.scripted import Failure, ModelScript, Planned, ScriptedProvider, Step
+from ba_tui.providers.scripted import (
+    ModelScript,
+    ScriptedCall,
+    ScriptedProvider,
+    ScriptFailure,
+    Step,
+    When,
+    read_script,
+)
 from tests.providers.conftest import collect, until_error
 
 ASK = ModelRequest("", [user("Hello")], ())
-DENIED = failure("permission_denied", "The person said no.")
-CALL = Step(say="May I?", calls=(Planned("shell", {"command": "ls"}),))
+DENIED = failure("permission_denied", "The user said no.")
+CALL = Step(say="May I?", calls=(ScriptedCall("shell", {"command": "ls"}),))
 BRANCHES = (
     CALL,
     Step(say="Then not.", when=When(denied=True)),
@@ -68,14 +74,14 @@ async def test_an_interrupted_call_is_known() -> None:
 
 
 async def test_a_talk_taken_up_again_goes_on_where_it_stood() -> None:
-    steps = (*BRANCHES[:4], Step(error=Failure("overloaded")), Step(say="After."))
+    steps = (*BRANCHES[:4], Step(error=ScriptFailure("overloaded")), Step(say="After."))
     transcript = Transcript(events=[TurnStarted(user("Go"))])
     first = ScriptedProvider(steps)
     await answer(first, transcript, DENIED)
     await answer(first, transcript)
     transcript.apply(TurnStarted(user("More")))
     second = ScriptedProvider(steps)
-    with pytest.raises(Overloaded):
+    with pytest.raises(ServerOverloaded):
         await answer(second, transcript)
     assert await answer(second, transcript) == "After."
     transcript.apply(TurnStarted(user("More")))
@@ -184,14 +190,14 @@ async def test_pieces_make_up_the_text(text: str) -> None:
 
 
 async def test_an_error_may_come_in_the_middle_of_the_words() -> None:
-    step = Step(say="one two three four", error=Failure("overloaded", after=2))
+    step = Step(say="one two three four", error=ScriptFailure("overloaded", after=2))
     chunks, error = await until_error(ScriptedProvider([step]).stream(ASK))
     assert [chunk.text for chunk in chunks] == ["one", " two"]
-    assert isinstance(error, Overloaded)
+    assert isinstance(error, ServerOverloaded)
 
 
 async def test_arguments_of_a_call_are_the_messages_own() -> None:
-    step = Step(calls=(Planned("shell", {"list": [1]}),))
+    step = Step(calls=(ScriptedCall("shell", {"list": [1]}),))
     provider = ScriptedProvider([step, step])
     first, second = [(await collect(provider.stream(ASK)))[-1] for _ in range(2)]
     first.calls[0].input["list"].append(2)
@@ -229,12 +235,12 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     assert script.steps[0] == Step(
         say="Reading *it*.\n",
         think="I should look.",
-        calls=(Planned("read_file", {"path": "sales.csv", "lines": [1, 2]}), Planned("now", {}, "mine")),
+        calls=(ScriptedCall("read_file", {"path": "sales.csv", "lines": [1, 2]}), ScriptedCall("now", {}, "mine")),
         usage=Usage(900, 40, 5),
         next="And then?",
     )
     assert script.steps[1] == Step(say="Then not.", stop="refusal", when=When(denied=True), delay=0.5)
-    planned = Failure("rate_limited", "Slow down.", 2, 3)
+    planned = ScriptFailure("rate_limited", "Slow down.", 2, 3)
     assert script.steps[2].error == planned
     assert planned.error().info() == ErrorInfo("rate_limited", "Slow down.")
 

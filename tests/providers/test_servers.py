@@ -12,11 +12,10 @@ import pytest
 
 from ba_tui.core.errors import AuthFailed, ProviderError, UsageError
 from ba_tui.core.provider import Prices
-from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.access import ProviderAccess, ProviderSetup
 from ba_tui.providers.catalog import load_catalog
 from ba_tui.providers.http import http_client
 from ba_tui.providers.servers import typed_address
-from ba_tui.providers.setup import ProviderSetup
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
 from tests.loopback import ModelServer, Raw
@@ -30,7 +29,7 @@ REFUSED = Raw(b'{"error": {"message": "Incorrect API key provided: sk-abc***xyz.
 
 @pytest.fixture
 def setup(tmp_path: Path, nobody: int) -> Callable[..., ProviderSetup]:
-    """``setup(mine=URL)``: with the providers that the person named, and nobody at the usual ports but at ``usual``."""
+    """``setup(mine=URL)``: with the providers that the user named, and nobody at the usual ports but at ``usual``."""
 
     def make(usual: Mapping[str, str] | None = None, **named: str) -> ProviderSetup:
         asked = {**dict.fromkeys(USUAL, f"http://127.0.0.1:{nobody}/v1"), **(usual or {}), **named}
@@ -208,9 +207,9 @@ async def test_two_servers_with_one_name_are_one_clear_line(
     way = setup(big="http://10.0.0.5:8000/v1")
     with pytest.raises(UsageError) as refused:
         await way.find_server(f"big {server.openai_url}")
-    assert str(refused.value) == "The name big already stands for http://10.0.0.5:8000/v1."
+    assert str(refused.value) == "The name big is already used for http://10.0.0.5:8000/v1."
     assert refused.value.hint == f"Type another name before the address: big2 {server.openai_url}"
-    with pytest.raises(UsageError, match="already stands for the vendor itself"):
+    with pytest.raises(UsageError, match="is already used for the vendor itself"):
         await way.find_server(f"openai {server.openai_url}")
 
 

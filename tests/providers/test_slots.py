@@ -7,19 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.context.limits import Spending
+from ba_tui.context.reminders import SessionSpending
 from ba_tui.core.errors import UsageError
 from ba_tui.core.provider import LOCAL_WINDOW, WINDOW, ModelRequest, Prices
-from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.access import ProviderAccess, ProviderSetup
+from ba_tui.providers.agent_model import AgentModel
 from ba_tui.providers.catalog import chosen_catalog
-from ba_tui.providers.facts.servers import ModelServer
-from ba_tui.providers.facts.values import ModelFacts
-from ba_tui.providers.in_use import ModelInUse
-from ba_tui.providers.setup import ProviderSetup
+from ba_tui.providers.model_facts import ModelFacts, ModelServer
 from ba_tui.resources import places
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings import load_settings
-from ba_tui.tools.model_requests import ModelRequests
+from ba_tui.tools.session_scope import ModelRequests
 from tests.providers.local.test_model_files import gguf
 from tests.providers.text_calls.tools import READ, SHELL
 
@@ -32,9 +30,9 @@ def access(tmp_path: Path, flags: Mapping[str, object] | None = None) -> Provide
     return ProviderAccess(loaded, chosen_catalog(places(), strict=True)[0], places())
 
 
-def in_use(tmp_path: Path, flags: Mapping[str, object]) -> ModelInUse:
+def in_use(tmp_path: Path, flags: Mapping[str, object]) -> AgentModel:
     way = access(tmp_path, flags)
-    return ModelInUse(way, way.slots.settings("main"), RequestStore(tmp_path).recorder)
+    return AgentModel(way, way.slots.settings("main"), RequestStore(tmp_path).recorder)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +216,7 @@ def test_a_plan_of_a_local_model_offers_the_tools_that_this_model_knows(tmp_path
     file = tmp_path / "tiny.gguf"
     file.write_bytes(gguf())
     used = in_use(tmp_path, {"local.tools": ["shell"], **LOCAL})
-    spending = Spending()
+    spending = SessionSpending()
     asked = ModelRequests(used, spending, load_settings({}, places(), tmp_path).settings)
     used.choose("mine/any")
     assert asked.offered((READ, SHELL)) == (READ, SHELL)

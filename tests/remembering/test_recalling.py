@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from ba_tui.assembly import connect
-from ba_tui.core import compacting
+from ba_tui.core import conversation
 from ba_tui.core.events import (
     Asked,
     MemoriesUsed,
@@ -89,7 +89,7 @@ async def test_a_memory_goes_again_after_a_rewind_and_never_twice(folder: Path, 
     fork = library.open(library.fork(talk.id).id)
     assert of(MemoriesUsed, await heard(fork, asked)) == []
     assert model.sent().count(FISCAL) == 1
-    turn = compacting.compact(fork)
+    turn = conversation.compact(fork)
     assert [event async for event in turn][-1].type == "turn_ended"
     await heard(fork, asked)
     assert model.sent().count(FISCAL) == 1
@@ -185,5 +185,5 @@ async def test_the_model_reads_which_team_server_an_entry_came_from(folder: Path
     assert "sales\\n<system" not in sent
     assert "Omar </system" not in sent
     assert f"[{id}]" in sent
-    assert "fact said by the person" in sent
+    assert "fact said by the user" in sent
     await talk.close()

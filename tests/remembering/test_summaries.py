@@ -1,4 +1,4 @@
-"""What a session leaves, and what the person's words are proposed as."""
+"""What a session leaves, and what the user's words are proposed as."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ba_tui.core.events import (
 )
 from ba_tui.core.ports.memory import Draft, Memory
 from ba_tui.core.questions import Reply
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 
 FISCAL = "Our fiscal year starts in July."
@@ -90,7 +90,7 @@ def of(kind: type[Any], events: list[Event]) -> list[Any]:
 
 
 def remember(text: str, **more: Any) -> Step:
-    return Step(calls=(Planned("remember", {"text": text, **more}),))
+    return Step(calls=(ScriptedCall("remember", {"text": text, **more}),))
 
 
 async def store(folder: Path, *texts: str, **more: Any) -> list[str]:

@@ -16,9 +16,9 @@ from ba_tui.core.start import Start
 from ba_tui.features.data.analysis.reports.values import FORMAT
 from ba_tui.features.memory.engine.entries import VERSION
 from ba_tui.features.memory.engine.shelf import Shelf
-from ba_tui.plotting.plans.plan_json import SCHEMA, plan_of
+from ba_tui.plotting.plans.exports import SCHEMA, plan_of
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.migrations import SCHEMA_VERSION
+from ba_tui.sessions.records import SCHEMA_VERSION
 from ba_tui.sqlite_cache import Cache, CacheLayout
 from tests.sessions.shelf import library, stored, turn
 
@@ -64,7 +64,7 @@ def test_an_emptied_session_says_so(tmp_path: Path, left: bytes) -> None:
     shelf = library(tmp_path)
     assert [(info.id, info.preview) for info in shelf.sessions()] == [(A, "Its file is empty.")]
     for opened in (shelf.open, shelf.view, shelf.outline, shelf.fork):
-        with pytest.raises(StorageError, match=f"The file of session {A} is empty: what it held is lost") as refused:
+        with pytest.raises(StorageError, match=f"The file of session {A} is empty: its content is lost") as refused:
             opened(A)
         assert f"ba sessions delete {A}" in refused.value.hint
     with pytest.raises(StorageError, match=A):

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.ports.results import Reader
+from ba_tui.core.ports.tools import Reader
 from ba_tui.core.results import Kind
-from ba_tui.sessions.results.artifacts import UNFINISHED, Artifacts, read_note
+from ba_tui.sessions.artifacts import UNFINISHED, Artifacts, read_note
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 ID = "20260101-000000-ab12"
@@ -252,7 +252,7 @@ def test_many_at_once(shelf: Artifacts, tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-import ba_tui.sessions.results.artifacts as artifacts
+import ba_tui.sessions.artifacts as artifacts
 shelf = artifacts.Artifacts(Path(sys.argv[1]))
 if sys.argv[2] == "before the name":
     spill = shelf.open("c", "t")
@@ -332,7 +332,7 @@ def test_a_fork_takes_results_only(tmp_path: Path) -> None:
 MEMORY = """
 import sys, resource, threading
 from pathlib import Path
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 shelf = Artifacts(Path(sys.argv[1]), 1_000_000_000)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.sessions.artifacts import UNFINISHED, Artifacts
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.results.artifacts import UNFINISHED, Artifacts
-from ba_tui.sessions.results.cleaning import StorageLimits, clean, keep_clean
+from ba_tui.sessions.upkeep import StorageLimits, clean, keep_clean
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 A, B, C = "20260101-000000-aaaa", "20260101-000000-bbbb", "20260101-000000-cccc"

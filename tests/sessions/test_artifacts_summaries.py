@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Kind
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.rewinding import FileChange, Restored
-from ba_tui.processes.streams import PipedChild
+from ba_tui.core.ports.sessions import FileChange, RestoreResult
+from ba_tui.processes.programs import PipedChild
 from ba_tui.resources import places
-from ba_tui.sessions.checkpoints.git import MANY, GitWatch, Stopped
+from ba_tui.sessions.checkpoints.git import MANY, GitStopped, GitWatch
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints, checkpoints_for
-from ba_tui.sessions.checkpoints.restoring import restore
+from ba_tui.sessions.checkpoints.restore import restore
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
-from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.agents import CheckpointSettings
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@x", "GIT_COMMITTER_NAME": "p"}
 
@@ -38,7 +38,7 @@ def session(work: Path, id: str = "one", **limits: float) -> SessionCheckpoints:
     return SessionCheckpoints(store_of(work, **limits), id)
 
 
-def back(own: SessionCheckpoints, id: str) -> Restored:
+def back(own: SessionCheckpoints, id: str) -> RestoreResult:
     return own.restore(id, own.begin(id))
 
 
@@ -48,7 +48,7 @@ def git(folder: Path, *args: str) -> None:
 
 
 def state(folder: Path) -> Mapping[str, object]:
-    """Every file with its kind, mode, bytes and, for the person's own git, its time."""
+    """Every file with its kind, mode, bytes and, for the user's own git, its time."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
         name = os.fsencode(path.relative_to(folder)).decode("latin-1")
@@ -151,8 +151,8 @@ def test_large_files_are_left_out_told_and_never_lost(work: Path):
     write(work, grew="y" * 2_000, shrank="small now", a="2")
     done = back(own, id)
     assert dict(done.left) == {
-        "grew": "it is too large now to be kept first",
-        "shrank": "it was there but too large to be kept",
+        "grew": "it is now too large to be saved first",
+        "shrank": "it existed but was too large to be kept",
     }
     assert (work / "grew").read_text() == "y" * 2_000
     assert (work / "shrank").read_text() == "small now"
@@ -257,7 +257,7 @@ def test_a_store_that_was_deleted_or_damaged_costs_no_file(work: Path):
         back(own, id)
     assert (work / "a").read_text() == "2"
     shutil.rmtree(work.parent / "store")
-    with pytest.raises(StorageError, match="gone"):
+    with pytest.raises(StorageError, match="deleted"):
         back(own, id)
     assert (work / "a").read_text() == "2"
     assert back(own, own.take(3)).left == ()
@@ -320,7 +320,7 @@ def test_who_does_not_want_to_wait_stops_it_and_the_next_one_is_whole(work: Path
     if not isinstance(watch, Impatient):
         watch.stop()
     own = session(work)
-    with pytest.raises(Stopped):
+    with pytest.raises(GitStopped):
         own.take(1, watch)
     id = own.take(2)
     write(work, file7="changed")

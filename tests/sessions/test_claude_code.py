@@ -1,4 +1,4 @@
-"""Claude Code's transcripts as its versions wrote them: what is the person's stays theirs, and no shape trips us."""
+"""Claude Code's transcripts as its versions wrote them: what is the user's stays theirs, and no shape trips us."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ba_tui.core.messages import Document, Image, Opaque, Text, ToolUse
 from ba_tui.core.results import Diff
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.imports.claude_code import read_story
-from ba_tui.sessions.imports.importing import read_transcript
+from ba_tui.sessions.imports.transcripts import read_transcript
 from ba_tui.sessions.records import UnknownRecord
 from tests.sessions.test_importing import call, entry, output, text, valid
 

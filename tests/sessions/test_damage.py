@@ -3,22 +3,25 @@ files that take no more."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
 import resource
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from ba_tui.core.errors import StorageError
+from ba_tui.core.errors import SessionNotSaved, StorageError
 from ba_tui.core.events import Event, Notice, TurnEnded, TurnStarted, event_to_json
 from ba_tui.core.messages import user
+from ba_tui.core.ports.sessions import SessionSaving
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import FILE
-from tests.script import collect
+from tests.script import Memory, collect
 from tests.sessions.shelf import folder_of, library, stored, turn
 
 A = "20261121-120000-ab12"
@@ -170,3 +173,35 @@ async def test_what_the_system_could_not_write_out_stays_missing(
     await talk.close()
     assert talk.saving.missing is not None
     assert talk.saving.missing.why == os.strerror(number)
+
+
+class SlowJournal(Memory):
+    """Its file is full for the first entry and for one flush, which fails only after the next entry was saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appended = 0
+        self.failing, self.fails = threading.Event(), threading.Event()
+
+    def append(self, event: Event) -> None:
+        self.appended += 1
+        if self.appended == 1:
+            raise SessionNotSaved("No space left", "Free some space.", "sessions")
+
+    def sync(self) -> None:
+        self.failing.set()
+        assert self.fails.wait(30)
+        raise SessionNotSaved("No space left", "Free some space.", "sessions")
+
+
+async def test_a_flush_that_fails_after_its_entries_were_saved_is_no_loss() -> None:
+    journal, notices = SlowJournal(), list[Notice]()
+    saving = SessionSaving(journal, lambda notice: not notices.append(notice))
+    saving.keep(TurnStarted(user("one")))
+    flush = asyncio.create_task(saving.sync())
+    assert await asyncio.to_thread(journal.failing.wait, 30)
+    saving.keep(TurnStarted(user("two")))
+    journal.fails.set()
+    await flush
+    assert saving.missing is None
+    assert [notice.level for notice in notices] == ["error", "info"]

@@ -135,8 +135,8 @@ def test_compressions_and_rewinds_are_told_and_the_originals_stay(format: str) -
     ]
     text = "".join(exporter(format)(INFO, events))
     assert "Compressed (extract, 80,000 to 30,000 tokens)" in text
-    assert "taken back" in text
-    assert "Gone back to an earlier turn" in text
+    assert "The last compression was undone" in text
+    assert "Rewound to an earlier turn" in text
     assert "About one." in text
     assert "About two." in text
     assert "About three." not in text

@@ -18,7 +18,7 @@ from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, 
 from ba_tui.core.results import CommandText, Diff
 from ba_tui.core.transcript import Transcript
 from ba_tui.sessions.imports.claude_code import read_story
-from ba_tui.sessions.imports.importing import VERSIONS, read_transcript, result_of
+from ba_tui.sessions.imports.transcripts import VERSIONS, read_transcript, result_of
 from ba_tui.sessions.journal import JournalFile
 from tests.sessions.shelf import WORK, folder_of, library, stored, turn
 
@@ -65,7 +65,7 @@ def file(folder: Path, records: Iterable[Any], name: str = "5e55-1011.jsonl") ->
 
 
 def valid(messages: Sequence[Message]) -> bool:
-    """Roles alternate, the person begins, every call has its one output in the next message."""
+    """Roles alternate, the user begins, every call has its one output in the next message."""
     roles = [message.role for message in messages]
     if roles != [("user", "assistant")[index % 2] for index in range(len(roles))]:
         return False

@@ -13,10 +13,9 @@ import pytest
 from ba_tui.core.errors import NewerSchema
 from ba_tui.core.events import Event, Titled, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.sessions.index import digest
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.migrations import OURS, SCHEMA_VERSION, Record, Schema
-from ba_tui.sessions.records import FILE, Header
-from ba_tui.sessions.search.digest import digest
+from ba_tui.sessions.records import FILE, OURS, SCHEMA_VERSION, Header, Record, Schema
 from tests.sessions.shelf import turn
 
 

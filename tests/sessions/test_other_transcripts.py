@@ -28,7 +28,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Usage
 from ba_tui.core.results import CommandText
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.imports.importing import ImportedTranscript, read_transcript
+from ba_tui.sessions.imports.transcripts import ImportedTranscript, read_transcript
 from ba_tui.sessions.records import JournalEntry, UnknownRecord
 from tests.sessions.test_importing import valid
 

@@ -13,7 +13,7 @@ import pytest
 from ba_tui.core.errors import SessionLocked
 from ba_tui.core.events import Notice, TurnEnded, TurnStarted, event_from_json
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions import lock
+from ba_tui.sessions import journal
 from ba_tui.sessions.journal import JournalFile
 from tests.sessions.shelf import folder_of, library, stored, turn
 from tests.sessions.test_journal_properties import valid
@@ -120,7 +120,7 @@ def test_the_lock_of_a_killed_process_is_stale(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert (file.parent / "lock").stat().st_size > 0
-    assert lock.owner(file.parent) == ""
+    assert journal.owner(file.parent) == ""
     JournalFile.open(file.parent).close()
 
 
@@ -130,5 +130,5 @@ def test_the_pid_of_another_process_of_today_is_no_owner(tmp_path: Path) -> None
     import socket
 
     (file.parent / "lock").write_text(f'{{"pid": {os.getppid()}, "host": "{socket.gethostname()}"}}')
-    assert lock.owner(file.parent) == ""
+    assert journal.owner(file.parent) == ""
     JournalFile.open(file.parent).close()

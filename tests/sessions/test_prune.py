@@ -13,7 +13,7 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.events import Checkpointed, Rewound
 from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
 from ba_tui.sessions.checkpoints.prune import PACKED, prune
-from ba_tui.sessions.checkpoints.restoring import digest
+from ba_tui.sessions.checkpoints.restore import digest
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
 from tests.sessions.shelf import folder_of, library, stored, turn
 

@@ -11,7 +11,7 @@ from ba_tui.core.events import Checkpointed, Compressed, Event, Judged, Notice, 
 from ba_tui.core.messages import user
 from ba_tui.core.rewinding import prefix, turn_history
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.exports.outline import Survey
+from ba_tui.sessions.exports.document import Survey
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.timeline import Timeline, current_events
 from tests.sessions.shelf import folder_of, library, stored, turn

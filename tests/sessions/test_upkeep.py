@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from ba_tui.resources import open_places
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.upkeep import STAMP, tidy
-from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.agents import CheckpointSettings
 from tests.sessions.shelf import folder_of, stored, turn
 
 OLD = "20260101-000000-aaaa"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.settings.allowed_tools import rules_of, tools_in, tools_of
+from ba_tui.settings.tool_names import rules_of, tools_in, tools_of
 
 WANTED = ("Bash(git add:*)", "Read", "mcp__a__b")
 

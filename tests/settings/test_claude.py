@@ -12,7 +12,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.tool import Effect
 from ba_tui.permissions.rules.rule import Subject, read_rule, read_rules
 from ba_tui.resources import places
-from ba_tui.settings import Loaded, load_settings
+from ba_tui.settings import LoadedSettings, load_settings
 from ba_tui.settings.claude.rules import translated
 from ba_tui.settings.foreign import foreign_notices
 
@@ -42,16 +42,16 @@ def write(folder: Path, settings: object, name: str = "settings.json") -> Path:
     return path
 
 
-def load(project: Path, *, trusted: bool = True, **flags: object) -> Loaded:
+def load(project: Path, *, trusted: bool = True, **flags: object) -> LoadedSettings:
     return load_settings(flags, places(), project, {}, trusted=trusted)
 
 
-def rules(loaded: Loaded) -> list[tuple[str, str]]:
+def rules(loaded: LoadedSettings) -> list[tuple[str, str]]:
     assert read_rules(each for each in loaded.rules if each.layer == "claude")[1] == []
     return [(line.verdict, line.rule) for line in loaded.rules if line.layer == "claude"]
 
 
-def named(loaded: Loaded) -> dict[str, str]:
+def named(loaded: LoadedSettings) -> dict[str, str]:
     return {each.key: each.why for file in loaded.foreign for each in file.unsupported}
 
 
@@ -209,7 +209,7 @@ def test_a_broken_file_still_denies_and_allows_nothing(home: Path, project: Path
         path = write(project, text)
         loaded = load(project, trusted=trusted)
         assert rules(loaded) == [("deny", "shell(rm:*)")]
-        # Nobody's run ends for it, and the person is told where the file is broken.
+        # Nobody's run ends for it, and the user is told where the file is broken.
         loaded.check()
         assert all(str(problem).startswith(str(path)) for problem in loaded.warnings)
 

@@ -8,7 +8,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places
-from ba_tui.settings import Loaded, load_settings
+from ba_tui.settings import LoadedSettings, load_settings
 from ba_tui.settings.allowed import AllowedSettings
 
 
@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def loaded(project: Path, flags: dict[str, object] | None = None, env: dict[str, str] | None = None) -> Loaded:
+def loaded(project: Path, flags: dict[str, object] | None = None, env: dict[str, str] | None = None) -> LoadedSettings:
     return load_settings(flags or {}, places(), project, env or {})
 
 
@@ -67,6 +67,16 @@ def test_lists_grow_and_every_rule_knows_its_source(ba_home: Path, project: Path
     assert found.settings.permissions.deny == ("web_fetch", "read_file(a)", "read_file(b)", "shell")
     assert [line.source for line in found.rules] == [f"{path}:3", f"{path}:4", "BA_PERMISSIONS__DENY", "flag --deny"]
     assert found.sources["permissions.deny"] == f"{path}:2, BA_PERMISSIONS__DENY, flag --deny"
+
+
+@pytest.mark.parametrize(
+    ("setting", "flag"), [("agents.main", "--agent"), ("add_dirs", "--add-dir"), ("memory.private", "--private")]
+)
+def test_a_wrong_value_is_reported_under_the_name_of_its_flag(
+    ba_home: Path, project: Path, setting: str, flag: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^{flag}: "):
+        loaded(project, {setting: {"x": 1}})
 
 
 def test_a_dotenv_in_the_working_folder_is_not_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

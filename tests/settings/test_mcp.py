@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 from ba_tui.settings import load_settings
 from ba_tui.settings.form import discreet
 from ba_tui.settings.mcp.choices import McpChoices
-from ba_tui.settings.mcp.entries import read_entry, tool_safe
-from ba_tui.settings.mcp.expansion import Unresolved, Values, expanded
-from ba_tui.settings.mcp.files import parse_servers
-from ba_tui.settings.mcp.found import FoundServers, ServerPlaces, check_files, found_servers
-from ba_tui.settings.sections.mcp import ServerSettings
+from ba_tui.settings.mcp.configured import FoundServers, ServerPlaces, check_files, found_servers
+from ba_tui.settings.mcp.files import parse_servers, read_entry, tool_safe
+from ba_tui.settings.mcp.servers import MissingValue, Values, expanded
+from ba_tui.settings.sections.tools import ServerSettings
 
 
 @pytest.fixture
@@ -28,8 +27,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def where(home: Path) -> Places:
-    return Places(*[home / "ba"] * 5)
+def where(home: Path) -> UserFolders:
+    return UserFolders(*[home / "ba"] * 5)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def root(home: Path) -> Path:
 
 
 def found(
-    where: Places, root: Path, *, trusted: bool = True, withheld: frozenset[str] = frozenset(), **flags: Any
+    where: UserFolders, root: Path, *, trusted: bool = True, withheld: frozenset[str] = frozenset(), **flags: Any
 ) -> FoundServers:
     given = {f"mcp.{name}": value for name, value in flags.items()}
     loaded = load_settings(given, where, root, trusted=trusted)
@@ -51,7 +50,7 @@ def servers(path: Path, **named: Any) -> Path:
     return path
 
 
-def test_the_stronger_scope_wins(where: Places, root: Path, home: Path):
+def test_the_stronger_scope_wins(where: UserFolders, root: Path, home: Path):
     where.config.mkdir()
     flag = servers(home / "flag.json", a={"command": "flag"})
     McpChoices(where, root).add("b", {"command": "local"})
@@ -80,7 +79,7 @@ def test_the_stronger_scope_wins(where: Places, root: Path, home: Path):
 @pytest.mark.parametrize("yours", ["config.yaml", ".claude.json"])
 @pytest.mark.parametrize("name", ["shop", "my shop"])
 def test_a_projects_server_never_takes_the_name_of_the_users(
-    where: Places, root: Path, home: Path, yours: str, name: str
+    where: UserFolders, root: Path, home: Path, yours: str, name: str
 ):
     where.config.mkdir()
     if yours == "config.yaml":
@@ -98,14 +97,14 @@ def test_a_projects_server_never_takes_the_name_of_the_users(
         ] * trusted
 
 
-def test_nothing_is_said_of_a_projects_server_that_is_the_users_own(where: Places, root: Path):
+def test_nothing_is_said_of_a_projects_server_that_is_the_users_own(where: UserFolders, root: Path):
     where.config.mkdir()
     where.settings.write_text("mcp: {servers: {shop: {command: same}}}\n")
     servers(root / ".mcp.json", shop={"command": "same"})
     assert found(where, root).problems == ()
 
 
-def test_a_project_counts_once_it_is_trusted_and_never_approves_itself(where: Places, root: Path, home: Path):
+def test_a_project_counts_once_it_is_trusted_and_never_approves_itself(where: UserFolders, root: Path, home: Path):
     servers(root / ".mcp.json", a={"command": "x", "env": {"K": "${ANTHROPIC_API_KEY}"}}, b={"command": "x"})
     (root / ".claude").mkdir()
     (root / ".claude" / "settings.json").write_text(
@@ -121,7 +120,7 @@ def test_a_project_counts_once_it_is_trusted_and_never_approves_itself(where: Pl
     assert any(each.key == "enableAllProjectMcpServers" for file in loaded.foreign for each in file.unsupported)
 
 
-def test_a_projects_server_gets_no_key_for_models(where: Places, root: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_projects_server_gets_no_key_for_models(where: UserFolders, root: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-mine")
     monkeypatch.setenv("SHOP_TOKEN", "t-1")
     servers(root / ".mcp.json", a={"command": "x", "env": {"K": "${ANTHROPIC_API_KEY}", "T": "${SHOP_TOKEN}"}})
@@ -134,7 +133,7 @@ def test_a_projects_server_gets_no_key_for_models(where: Places, root: Path, mon
     assert server.config.environment == {"K": "sk-mine"}
 
 
-def test_choices_are_kept_for_one_project_and_privately(where: Places, root: Path, home: Path):
+def test_choices_are_kept_for_one_project_and_privately(where: UserFolders, root: Path, home: Path):
     servers(root / ".mcp.json", a={"command": "x"})
     choices = McpChoices(where, root)
     choices.switch("a", on=False)
@@ -210,7 +209,7 @@ def test_variables_are_filled_in(text: str, value: str):
     "settings", [{"command": "${NO}"}, {"url": "${X}"}, {"url": "http://x", "headers": {"A": "${N}"}}]
 )
 def test_what_can_not_be_filled_in_is_told(settings: dict[str, Any]):
-    with pytest.raises(Unresolved, match=r"is not set|no address|can't have"):
+    with pytest.raises(MissingValue, match=r"is not set|no address|can't have"):
         expanded(ServerSettings(**settings), Values({"X": "ftp://y", "N": "a\nb"}))
 
 
@@ -241,7 +240,7 @@ def test_settings_show_no_values_of_variables():
 
 
 def test_what_is_shown_of_a_server_holds_no_value_of_a_variable(
-    where: Places, root: Path, monkeypatch: pytest.MonkeyPatch
+    where: UserFolders, root: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("SHOP_TOKEN", "s3cret")
     shop = {"command": "shop", "args": ["--token", "${SHOP_TOKEN}"]}

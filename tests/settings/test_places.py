@@ -1,4 +1,4 @@
-"""Where things lie: the person's folders, the bundled files, the project's root, the first look at the theme."""
+"""Where things lie: the user's folders, the bundled files, the project's root, the first look at the theme."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_home_that_is_closed_is_said_with_what_helps(tmp_path: Path, monkeypat
     closed = tmp_path / "closed"
     closed.symlink_to(closed)
     monkeypatch.setenv("BA_HOME", str(closed))
-    with pytest.raises(StorageError, match="can't be looked into") as refused:
+    with pytest.raises(StorageError, match="cannot be read") as refused:
         open_places()
     assert "BA_HOME" in refused.value.hint
     monkeypatch.setenv("BA_HOME", str(tmp_path / "new"))

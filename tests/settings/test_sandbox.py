@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.resources import places
-from ba_tui.settings import Loaded, load_settings
+from ba_tui.settings import LoadedSettings, load_settings
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def loaded(project: Path, *, trusted: bool = True, env: dict[str, str] | None = None) -> Loaded:
+def loaded(project: Path, *, trusted: bool = True, env: dict[str, str] | None = None) -> LoadedSettings:
     return load_settings({}, places(), project, env or {}, trusted=trusted)
 
 

@@ -14,13 +14,12 @@ import yaml
 from annotated_types import Ge
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.trust import AskedSetting
+from ba_tui.core.ports.permissions import AskedSetting
 from ba_tui.core.values import frozen
 from ba_tui.resources import places
-from ba_tui.settings import Loaded, Settings, as_data, leaves, load_settings
+from ba_tui.settings import LoadedSettings, Settings, as_data, leaves, load_settings
 from ba_tui.settings.allowed import AllowedSettings
-from ba_tui.settings.fields import Setter, about
-from ba_tui.settings.sections.group import SettingsGroup
+from ba_tui.settings.fields import Setter, SettingsGroup, about
 from ba_tui.settings.setters import setters
 
 TABLE = dict(setters())
@@ -78,7 +77,7 @@ def named(key: str) -> str:
     return key.replace("NAME", ENTRIES.get(key.partition(".")[0], "NAME"))
 
 
-def load(project: Path, *, trusted: bool) -> Loaded:
+def load(project: Path, *, trusted: bool) -> LoadedSettings:
     return load_settings({}, places(), project, {}, trusted=trusted)
 
 
@@ -126,7 +125,7 @@ def default_of(key: str) -> object:
     return next(each.default for each in dataclasses.fields(kind) if each.name == name)
 
 
-def in_effect(found: Loaded, project: Path, key: str) -> bool:
+def in_effect(found: LoadedSettings, project: Path, key: str) -> bool:
     """Whether a value of the project's file is in the settings."""
     here = [source for name, source in found.sources.items() if f"{name}.".startswith(f"{named(key)}.")]
     return any(str(project) in source for source in here)

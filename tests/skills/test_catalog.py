@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.skills.active import ActiveSkills, SkillContext
-from ba_tui.skills.catalog import HEAD_BYTES, SkillCatalog, SkillRoot
-from ba_tui.skills.config import SkillChoices, read_choices
-from ba_tui.skills.confirmed import Confirmed
+from ba_tui.skills.active import ActiveSkills, ConfirmedSkills, RecentSkills, SkillContext
+from ba_tui.skills.catalog import HEAD_BYTES, SkillCatalog, SkillChoices, SkillRoot, read_choices
 from ba_tui.skills.content import INSTRUCTION_CHARS, body_of, digest_of, files_of, instructions
-from ba_tui.skills.frontmatter import read_head
 from ba_tui.skills.prompt import HEADING, OWN_BYTES, catalogue, fitting, offered
-from ba_tui.skills.recent import RecentSkills
-from ba_tui.skills.validator import check
+from ba_tui.skills.validator import check, read_head
 from tests.entering import open_ingress
 from tests.skills.world import put
 
@@ -24,7 +20,7 @@ def skills_in(folder: Path, choices: SkillChoices | None = None) -> ActiveSkills
     return ActiveSkills(
         SkillCatalog([SkillRoot(folder, "user")], open_ingress()),
         choices or SkillChoices(),
-        Confirmed(folder.parent / "c"),
+        ConfirmedSkills(folder.parent / "c"),
         SkillContext(),
     )
 
@@ -183,7 +179,7 @@ def test_bundled_and_recent_skills_stay_whole(tmp_path: Path) -> None:
     put(tmp_path / "bundled", "shipped", description=long)
     roots = [SkillRoot(tmp_path / "bundled", "bundled"), SkillRoot(tmp_path / "own", "user")]
     skills = ActiveSkills(
-        SkillCatalog(roots, open_ingress()), SkillChoices(), Confirmed(tmp_path / "c"), SkillContext()
+        SkillCatalog(roots, open_ingress()), SkillChoices(), ConfirmedSkills(tmp_path / "c"), SkillContext()
     )
     recent = RecentSkills(tmp_path / "recent.json")
     for id in ("skill-007", "gone", "skill-090", "skill-007"):

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.work import ActiveSkill
-from ba_tui.skills.active import ActiveSkills, SkillContext
-from ba_tui.skills.catalog import SkillCatalog, SkillRoot
-from ba_tui.skills.config import SkillChoices
-from ba_tui.skills.confirmed import Confirmed
+from ba_tui.core.results import ActiveSkill
+from ba_tui.skills.active import ActiveSkills, ConfirmedSkills, SkillContext
+from ba_tui.skills.catalog import SkillCatalog, SkillChoices, SkillRoot
 from ba_tui.skills.content import digest_of
 from tests.entering import open_ingress
 from tests.skills.world import put
@@ -23,7 +21,7 @@ TOOLS = ("write_file", "shell(git:*)")
 def active_in(folder: Path, *active: ActiveSkill) -> ActiveSkills:
     catalog = SkillCatalog([SkillRoot(folder / "skills", "user")], open_ingress())
     context = SkillContext(active=lambda: active)
-    return ActiveSkills(catalog, SkillChoices(), Confirmed(folder / "confirmed.yaml"), context)
+    return ActiveSkills(catalog, SkillChoices(), ConfirmedSkills(folder / "confirmed.yaml"), context)
 
 
 @pytest.mark.parametrize("tools", [("shell(*)",), (*TOOLS, "shell(*)"), ("write_file", "shell(git:*)", "edit_file")])
@@ -45,11 +43,11 @@ def test_a_session_gives_a_skill_no_tool_that_the_user_did_not_allow(
 
 def test_the_same_content_in_two_folders_keeps_both_answers(tmp_path: Path) -> None:
     first, second = ("shell(/a/run.sh:*)",), ("shell(/b/run.sh:*)",)
-    confirmed = Confirmed(tmp_path / "confirmed.yaml")
+    confirmed = ConfirmedSkills(tmp_path / "confirmed.yaml")
     confirmed.add("lister", "d", first)
     assert not confirmed.has("lister", "d", second)
     confirmed.add("lister", "d", second)
-    again = Confirmed(tmp_path / "confirmed.yaml")
+    again = ConfirmedSkills(tmp_path / "confirmed.yaml")
     assert all(kept.has("lister", "d", tools) for kept in (confirmed, again) for tools in (first, second))
     assert not again.has("lister", "e", first)
 
@@ -58,4 +56,4 @@ def test_the_same_content_in_two_folders_keeps_both_answers(tmp_path: Path) -> N
 def test_a_damaged_entry_allows_nothing(tmp_path: Path, tools: object) -> None:
     path = tmp_path / "confirmed.yaml"
     path.write_text(json.dumps({"lister": [{"hash": "d", "tools": tools}]}))
-    assert not Confirmed(path).has("lister", "d", ("write_file",))
+    assert not ConfirmedSkills(path).has("lister", "d", ("write_file",))

@@ -11,7 +11,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Notice, SkillsChanged, Steered, ToolFinished
 from ba_tui.core.messages import ToolOutput, user
-from ba_tui.core.ports.skills import Skills
+from ba_tui.core.ports.context import Skills
 from ba_tui.core.questions import Question, Reply
 from tests.skills.world import World, call, put, questions, results, said, together, told, yes
 
@@ -105,7 +105,7 @@ async def test_a_denied_confirmation_starts_the_skill_and_asks_as_usual(world: W
     put(world.own, "lister", head="allowed-tools: [Write, Read]\n")
     conversation = world.open(call("activate_skill", skill_id="lister"), call("write_file", path="o", content="1"))
     events = await said(conversation, "go", lambda question: Reply("deny", "Rather not."))
-    assert "The person is asked about each call as usual. They said: Rather not." in results(events)[0]
+    assert "The user is asked about each call as usual. They said: Rather not." in results(events)[0]
     assert [question.tool for question in questions(events)] == ["activate_skill", "write_file"]
     assert active(conversation) == ["lister"]
     await conversation.close()
@@ -156,7 +156,7 @@ async def test_what_the_person_starts_while_tools_run_comes_after_their_results(
             skills.activate("greet")
             started = True
     answers = next(m for m in conversation.transcript.messages if isinstance(m.blocks[0], ToolOutput))
-    assert "The person started the skill greet" in answers.text
+    assert "The user started the skill greet" in answers.text
     assert active(conversation) == ["greet"]
     await conversation.close()
 

@@ -24,7 +24,7 @@ CODE = "import os, sys\nprint(sys.stdin.read(), os.path.relpath(os.environ['AGEN
 
 
 class House:
-    """A folder, a skill of the person's own and a model that runs its script."""
+    """A folder, a skill of the user's own and a model that runs its script."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder = folder

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.core.work import ActiveSkill
-from ba_tui.skills.activation import framed, whole_in
-from ba_tui.skills.stack import SkillRefused, SkillStack
+from ba_tui.core.results import ActiveSkill
+from ba_tui.skills.activation import SkillRefused, SkillStack, framed, whole_in
 
 
 def skill(id: str, by: str = "model") -> ActiveSkill:

@@ -11,8 +11,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from strictyaml.ruamel.constructor import DuplicateKeyError
 
-from ba_tui.skills.frontmatter import read_head
-from ba_tui.skills.validator import check
+from ba_tui.skills.validator import check, read_head
 
 NAMES = ("my-skill", "'my-skill'", " my-skill ", "My-skill", "my_skill", "-my", "a--b", "other", "", "[my]")
 VALUES = (
@@ -103,7 +102,7 @@ def test_line_ends_that_only_old_yaml_knows_are_words_like_any(tmp_path: Path, b
 @pytest.mark.parametrize(
     ("value", "read"),
     [
-        ("Use when: the person asks: why", "Use when: the person asks: why"),
+        ("Use when: the user asks: why", "Use when: the user asks: why"),
         ("Use when: it\n  goes on: here", "Use when: it goes on: here"),
         ("[draft] notes", "[draft] notes"),
         ("@mention the team 🎉", "@mention the team 🎉"),

@@ -38,7 +38,7 @@ def together(*calls: dict[str, Any]) -> dict[str, Any]:
 
 
 class World:
-    """A trusted project and the person's own folder."""
+    """A trusted project and the user's own folder."""
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project

@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.agent import Agent
-from ba_tui.core.agent_spec import AgentSpec
 from ba_tui.core.events import Event
-from ba_tui.core.ports.teams import TeamOrder
-from ba_tui.core.teamwork.teams import Conflict
+from ba_tui.core.teamwork import AgentSpec, Conflict, TeamOrder
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Turn
 from ba_tui.features.teams.session import TeamSession
-from ba_tui.features.teams.tools.scope import Escalation, TeamScope
+from ba_tui.features.teams.tools.seating import ConflictEscalation, TeamScope
 from ba_tui.resources import bundled
-from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.settings.sections.agents import TeamSettings
 from ba_tui.tools.definitions import load_definitions
-from tests.delegating.house import AgentHouse, ingress, means, reported
+from tests.delegating.house import AgentHouse, AnyModel, ingress, reported
 from tests.script import Memory, collect
 
 
@@ -48,7 +46,7 @@ class TeamHouse(AgentHouse):
         super().__init__(folder, journal, at_once=50)
         from ba_tui.agent_files.catalog import AgentFiles
 
-        files = AgentFiles(self._folders, ingress(folder), means(self.tools))
+        files = AgentFiles(self._folders, ingress(folder), AnyModel(lambda: self.tools))
         self.remembered: list[str] = []
 
         async def history() -> list[Event]:
@@ -59,8 +57,8 @@ class TeamHouse(AgentHouse):
 
         scope = TeamScope(
             self.agents, lambda: files, Artifacts(folder / "data"), history,
-            Escalation(escalate, settings.pop("after", 0), folder, {"PATH": "/usr/bin:/bin"}), remember=remember,
-            tool=self.tools.get,
+            ConflictEscalation(escalate, settings.pop("after", 0), folder, {"PATH": "/usr/bin:/bin"}),
+            remember=remember, tool=self.tools.get,
         )  # fmt: skip
         self.teams = TeamSession(
             TeamSettings(**settings), scope, load_definitions(bundled("config") / "prompts" / "tools")
@@ -81,7 +79,7 @@ class TeamHouse(AgentHouse):
         async with super().make(spec, model) as agent:
             yield Agent(
                 agent.provider, Shown(self, spec.tools), agent.system,
-                (*agent.interceptors, self.teams.joining(self)), spec.ceiling,
+                (*agent.interceptors, self.teams.joining(self.show)), spec.ceiling,
             )  # fmt: skip
 
     def role(self, name: str, text: str) -> None:

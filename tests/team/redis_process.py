@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ba_tui.features.teams.engine.over_redis.signing import Identity, Signing, identity_of_lead, invited, token_of
+from ba_tui.features.teams.engine.over_redis.signing import Identity, Signer, identity_of_lead, invited, token_of
 from tests.analysis.servers import await_port, free_port, missing
 
 PASSWORD = "s3cret-of-redis"
@@ -14,9 +14,9 @@ LEAD_KEY = "A" * 43
 """The private key of the lead of all teams here, in all processes."""
 
 
-def lead_signing() -> Signing:
+def lead_signing() -> Signer:
     """Return what the lead, and the members in its process, sign with."""
-    return Signing(identity_of_lead(LEAD_KEY))
+    return Signer(identity_of_lead(LEAD_KEY))
 
 
 def member(name: str = "box") -> Identity:

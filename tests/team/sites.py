@@ -8,20 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.ports.bus import Deliveries, Delivery
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork import AgentMessage
+from ba_tui.features.teams.engine.bus import Deliveries, Delivery
 from ba_tui.features.teams.engine.messages import TaskRequest, message
-from ba_tui.features.teams.engine.over_redis.bus import RedisBus
-from ba_tui.features.teams.engine.over_redis.names import stream
-from ba_tui.features.teams.engine.over_redis.scripts import PUBLISH
-from ba_tui.features.teams.engine.over_redis.server import PREFIX, RedisServer
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus, stream
+from ba_tui.features.teams.engine.over_redis.server import PREFIX, PUBLISH, RedisServer
 from ba_tui.features.teams.engine.over_redis.signing import (
     Identity,
-    Signing,
+    Signer,
+    Spent,
     identity_of_lead,
     new_key,
 )
-from ba_tui.features.teams.engine.over_redis.spent import Spent
 from tests.team.redis_process import LEAD_KEY, RedisProcess, member
 
 ANN, BOB = "writer@ann-1-aaaa", "writer@bob-2-bbbb"
@@ -45,7 +43,7 @@ class Site:
         self.heard.set()
 
     def bus(self, identity: Identity | None = None, clock: Callable[[], float] = time.time, **more: Any) -> RedisBus:
-        signing = Signing(identity or identity_of_lead(LEAD_KEY), clock=clock)
+        signing = Signer(identity or identity_of_lead(LEAD_KEY), clock=clock)
         made = RedisBus(RedisServer(self.server.url), signing, tell=self.tell, **more)
         self.buses.append(made)
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,23 @@ from ba_tui.resources import bundled
 TOOLS = frozenset({"read_file", "write_file", "edit_file", "apply_patch", "grep", "glob", "shell", "python"})
 
 
+class SomeMeans(AgentMeans):
+    """Three models, of which some are in ``slots``."""
+
+    def __init__(self, slots: Mapping[str, str]) -> None:
+        self.tools = lambda: TOOLS
+        self._slots = slots
+
+    def missing(self, model: str) -> str:
+        return "" if model in {"sonnet", "mini", "gpt-5"} else f"There is no model {model!r}. Name another."
+
+    def model(self, name: str) -> ModelInfo:
+        return ModelInfo(f"x/{name}", "x", name)
+
+    def slot(self, slot: str) -> str:
+        return self._slots.get(slot, "")
+
+
 @dataclass
 class Folders:
     """A home folder and a project, and the agents in them."""
@@ -33,16 +50,9 @@ class Folders:
 
     def agents(self) -> AgentFiles:
         ingress = Ingress(self.root, (), lambda path, status: path.name == "secret.md", str)
-        means = AgentMeans(lambda: TOOLS, self.missing, lambda name: ModelInfo(f"x/{name}", "x", name), self.slot)
         config = self.home / ".config" / "ba"
         folders = agent_folders(self.home / "bundled", self.home, config, self.root, lambda: self.trusted)
-        return AgentFiles(folders, ingress, means)
-
-    def missing(self, model: str) -> str:
-        return "" if model in {"sonnet", "mini", "gpt-5"} else f"There is no model {model!r}. Name another."
-
-    def slot(self, name: str) -> str:
-        return self.slots.get(name, "")
+        return AgentFiles(folders, ingress, SomeMeans(self.slots))
 
     def write(self, name: str, text: str | bytes) -> Path:
         path = self.home.parent / name

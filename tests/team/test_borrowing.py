@@ -19,16 +19,24 @@ from ba_tui.core.effects import READ_ONLY, UNLIMITED
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Asked, Event, TeamMessage
 from ba_tui.core.questions import Reply
-from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
-from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.approvals import NoAnswer, Requests
 from ba_tui.features.teams.engine.bus import MemoryBus
-from ba_tui.features.teams.engine.leases import Denied, Lease
-from ba_tui.features.teams.engine.messages import WORKERS, Bid, Content, Heartbeat, Share, content, inbox, message
+from ba_tui.features.teams.engine.leases import Borrower, Lease, LeaseDenied
+from ba_tui.features.teams.engine.messages import (
+    WORKERS,
+    Bid,
+    BusLimits,
+    Content,
+    Heartbeat,
+    Share,
+    content,
+    inbox,
+    message,
+)
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
-from ba_tui.features.teams.engine.wire import BusLimits
 from ba_tui.permissions.verdicts import Allow
-from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.tools.guards.permission import PermissionGate
 from tests.program import Program
 from tests.script import says
 from tests.team.house import TeamHouse, answer
@@ -69,8 +77,8 @@ async def test_a_member_borrows_a_tool_of_another(tmp_path: Path) -> None:
 async def test_a_borrowed_tool_that_changes_things_asks_the_borrowers_person(tmp_path: Path, yes: bool) -> None:
     house = TeamHouse(tmp_path)
     house.role("librarian", LIBRARIAN)
-    gate = Gate(lambda request: Allow(), lambda rule, scope: None, lambda call: tmp_path)
-    house.guard = permission(gate)
+    gate = PermissionGate(lambda request: Allow(), lambda rule, scope: None, lambda call: tmp_path)
+    house.guard = gate.guard
     call = {"lender": "librarian", "tool": "write_file", "args": {"path": "a.txt", "content": "x"}}
     read = call | {"tool": "read_file"}
     house.plays(
@@ -166,7 +174,7 @@ async def test_a_worker_lends_within_its_rules_until_it_is_killed(
         # What the worker's rules would ask about is denied, and what its borrower may not do never begins.
         text, wrong = await borrower.call(lease, "write_file", {"path": "b.txt", "content": "x"}, UNLIMITED)
         assert (wrong, (home.folder / "b.txt").exists()) == (True, False), text
-        with pytest.raises(Denied, match="itself may not do"):
+        with pytest.raises(LeaseDenied, match="itself may not do"):
             await borrower.call(lease, "shell", {"command": "sleep 600"}, READ_ONLY)
         call = asyncio.create_task(borrower.call(lease, "shell", {"command": "sleep 600"}, UNLIMITED))
         assert worker.stdout

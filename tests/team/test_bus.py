@@ -11,14 +11,21 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
-from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.features.teams.engine.bus import MemoryBus
-from ba_tui.features.teams.engine.messages import TAKERS, WORKERS, Heartbeat, TaskRequest, content, message
+from ba_tui.core.teamwork import AgentMessage
+from ba_tui.features.teams.engine.bus import Deliveries, Delivery, MemoryBus, MessageBus
+from ba_tui.features.teams.engine.messages import (
+    TAKERS,
+    WORKERS,
+    BusLimits,
+    Heartbeat,
+    TaskRequest,
+    content,
+    decoded,
+    message,
+)
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus, stream
 from ba_tui.features.teams.engine.over_redis.server import PREFIX, RedisServer
 from ba_tui.features.teams.engine.over_redis.state import RedisItems, dead_letters
-from ba_tui.features.teams.engine.wire import BusLimits, decoded
 from tests.team.redis_process import PASSWORD, RedisProcess, lead_signing
 
 SENT = '{"sender": "a", "id": "b", "type": "bid", "protocol": 1, "content": %s}'
@@ -133,7 +140,7 @@ async def test_limits_are_said_and_nothing_is_sent(bus: MessageBus) -> None:
         await bus.publish("a", AgentMessage("lead", "a", "information_share", {"text": "x" * 14_000}))
     assert "artifact" in told.value.hint
     for value in (object(), float("nan")):
-        with pytest.raises(UsageError, match="no JSON"):
+        with pytest.raises(UsageError, match="not valid JSON"):
             await bus.publish("a", AgentMessage("lead", "a", "information_share", {"value": value}))
     for number in range(QUICK.waiting):
         assert (await bus.publish("a", note(number))).sequence == number + 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.core.teamwork.teams import Claim, Conflict, Strategy
+from ba_tui.core.teamwork import Claim, Conflict, Strategy
 from ba_tui.features.teams.engine.conflicts import Claims, differ, settled
-from ba_tui.features.teams.engine.facts import Fact
+from ba_tui.features.teams.engine.facts import StatedFact
 
 AUTHORITY = {"ann": 0.2, "ben": 0.9}
 
@@ -44,25 +44,25 @@ def test_each_strategy_chooses(strategy: Strategy, value: int) -> None:
 
 def test_a_verifier_contradicts_by_any_difference() -> None:
     claims = Claims("t", verifiers={"vera"})
-    claims.state("ann", [Fact("orders", 412)])
-    assert not claims.state("ben", [Fact("orders", 413)])
-    (conflict,) = claims.state("vera", [Fact("orders", 411)])
+    claims.state("ann", [StatedFact("orders", 412)])
+    assert not claims.state("ben", [StatedFact("orders", 413)])
+    (conflict,) = claims.state("vera", [StatedFact("orders", 411)])
     assert [each.member for each in conflict.claims] == ["ann", "ben", "vera"]
 
 
 def test_what_was_settled_opens_again_only_for_something_new() -> None:
     claims = Claims("t")
-    claims.state("ann", [Fact("orders", 412, 0.9)])
-    (conflict,) = claims.state("ben", [Fact("orders", 390)])
+    claims.state("ann", [StatedFact("orders", 412, 0.9)])
+    (conflict,) = claims.state("ben", [StatedFact("orders", 390)])
     claims.settle(settled(conflict, "confidence", lambda name: 0.5, 0.05))
     assert [fact.value for fact in claims.facts] == [412]
-    assert not claims.state("cleo", [Fact("orders", 391)])
-    (again,) = claims.state("dora", [Fact("orders", 500)])
+    assert not claims.state("cleo", [StatedFact("orders", 391)])
+    (again,) = claims.state("dora", [StatedFact("orders", 500)])
     assert again.id == conflict.id
     assert len(again.claims) == 4
 
 
 def test_a_member_that_corrects_itself_is_no_conflict() -> None:
     claims = Claims("t")
-    claims.state("ann", [Fact("orders", 412)])
-    assert not claims.state("ann", [Fact("orders", 500)])
+    claims.state("ann", [StatedFact("orders", 412)])
+    assert not claims.state("ann", [StatedFact("orders", 500)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.features.teams.engine.facts import Fact, facts_in, figure_of
+from ba_tui.features.teams.engine.facts import StatedFact, facts_in, figure_of
 
 LINES = (
     "North leads.\n\nFacts:\n- orders: 412 (confidence 0.9)\n* **Best region**: North [confidence: 80%]\n1. x = $5\n"
@@ -14,7 +14,11 @@ LINES = (
 def test_a_block_of_lines_is_taken_off_the_report() -> None:
     body, facts = facts_in(LINES)
     assert body == "North leads."
-    assert list(facts) == [Fact("orders", "412", 0.9), Fact("best_region", "North", 0.8), Fact("x", "$5", 0.5)]
+    assert list(facts) == [
+        StatedFact("orders", "412", 0.9),
+        StatedFact("best_region", "North", 0.8),
+        StatedFact("x", "$5", 0.5),
+    ]
 
 
 def test_what_follows_the_block_stays_in_the_report() -> None:
@@ -25,7 +29,7 @@ def test_what_follows_the_block_stays_in_the_report() -> None:
 def test_json_is_read_as_well(fence: str) -> None:
     end = "\n```" if fence else ""
     text = f'North leads.\n{fence}{{"facts": [{{"key": "Orders in March", "value": 412}}, 3, {{"key": "y"}}]}}{end}'
-    assert facts_in(text) == ("North leads.", (Fact("orders_in_march", 412),))
+    assert facts_in(text) == ("North leads.", (StatedFact("orders_in_march", 412),))
 
 
 @pytest.mark.parametrize(

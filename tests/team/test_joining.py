@@ -14,7 +14,7 @@ import pytest
 
 from ba_tui.core.events import TurnEnded
 from ba_tui.core.provider import ModelRequest, ReplyChunk
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork import AgentMessage
 from ba_tui.features.teams.engine.messages import Share, message, work_topic
 from tests.program import Program
 from tests.script import says

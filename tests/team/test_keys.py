@@ -12,21 +12,29 @@ from pathlib import Path
 import pytest
 
 from ba_tui.features.teams.engine.bus import MemoryBus
-from ba_tui.features.teams.engine.messages import TAKERS, WORKERS, Heartbeat, StatusUpdate, message, work_topic
-from ba_tui.features.teams.engine.over_redis.seals import LOOK, REVOKED
+from ba_tui.features.teams.engine.messages import (
+    TAKERS,
+    WORKERS,
+    BusLimits,
+    Heartbeat,
+    StatusUpdate,
+    message,
+    work_topic,
+)
 from ba_tui.features.teams.engine.over_redis.signing import (
+    LOOK,
+    REVOKED,
+    MembershipRevoked,
     NotAllowed,
     OtherLead,
-    Revoked,
-    Signing,
+    Signer,
+    Spent,
     identity_of_lead,
     invited,
     new_key,
 )
-from ba_tui.features.teams.engine.over_redis.spent import Spent
 from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems, dead_letters, publish_revoked
 from ba_tui.features.teams.engine.shared_context import Item, SharedContext
-from ba_tui.features.teams.engine.wire import BusLimits
 from tests.team.redis_process import LEAD_KEY, RedisProcess, member
 from tests.team.sites import ANN, BOB, SENT, TASK, Site, first, injected, stored
 
@@ -157,11 +165,11 @@ async def test_a_revoked_member_is_refused_everywhere_and_stays_so(site: Site) -
     await lead.server.run("return redis.call('DEL', KEYS[1])", [REVOKED], [])
     await worker.close()
     assert "bob" in Spent(site.folder / "ann.db").revoked()
-    forged = Signing(member("eve")).seal(REVOKED, json.dumps({"ann": time.time() + 9}))
+    forged = Signer(member("eve")).seal(REVOKED, json.dumps({"ann": time.time() + 9}))
     await lead.seals.learn(forged)
     assert "ann" not in lead.signing.revoked
     # A new invitation is a new certificate.
-    new = Signing(invited(LEAD_KEY, "bob", at=time.time() + 1)).seal("x", "{}")
+    new = Signer(invited(LEAD_KEY, "bob", at=time.time() + 1)).seal("x", "{}")
     assert lead.signing.open("x", new).signer.name == "bob"
     assert LOOK <= 10
 
@@ -171,7 +179,7 @@ async def test_a_revoked_worker_ends_and_takes_no_more_work(site: Site) -> None:
     lead.signing.learn({"ann": time.time()})
     await publish_revoked(lead)
     await lead.publish(work_topic("reader"), TASK)
-    with pytest.raises(Revoked, match="revoked the member ann, which this machine is"):
+    with pytest.raises(MembershipRevoked, match="revoked the member ann, which this machine is"):
         await first(worker.subscribe(work_topic("reader"), TAKERS, ANN))
     other = site.worker("carl").subscribe(work_topic("reader"), TAKERS, "writer@carl-1-cccc")
     assert (await first(other)).message.id == TASK.id

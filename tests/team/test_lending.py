@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
+from ba_tui.core.effects import READ_ONLY, UNLIMITED, AgentCeiling, Effect
 from ba_tui.core.errors import StopTurn, StorageError
 from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork import AgentMessage
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.teams.engine.asking.requests import Requests
-from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.features.teams.engine.approvals import Requests
 from ba_tui.features.teams.engine.bus import MemoryBus
 from ba_tui.features.teams.engine.leases import (
     ANSWERS,
@@ -28,10 +27,11 @@ from ba_tui.features.teams.engine.leases import (
     LARGEST,
     LEASED,
     LONGEST,
-    Denied,
+    Borrower,
     Lease,
+    LeaseDenied,
     Lender,
-    Lending,
+    LenderTools,
     asks_lender,
     ceiling_in,
     ceiling_out,
@@ -70,10 +70,10 @@ class Bus(MemoryBus):
 class House:
     """A lender of two tools, which is asked by messages."""
 
-    def __init__(self, beat: float = 60.0, ceiling: Ceiling = UNLIMITED) -> None:
+    def __init__(self, beat: float = 60.0, ceiling: AgentCeiling = UNLIMITED) -> None:
         self.bus = Bus()
         self.given: list[Mapping[str, Any]] = []
-        self.ceilings: list[Ceiling] = []
+        self.ceilings: list[AgentCeiling] = []
         self.running: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
@@ -88,7 +88,9 @@ class House:
         async def at(work: Any) -> Any:
             return await work(branch)
 
-        self.lender = Lender("lender", self.bus, Lending(tools.get, ("read_file", "shell", "gone"), ceiling, at, beat))
+        self.lender = Lender(
+            "lender", self.bus, LenderTools(tools.get, ("read_file", "shell", "gone"), ceiling, at, beat)
+        )
 
     async def _run(self, args: Mapping[str, Any], call: Call) -> ToolResult:
         self.given.append(args)
@@ -148,9 +150,9 @@ async def test_a_lease_that_is_asked_for_wrongly_is_refused_and_written_down(fac
 
 
 @pytest.mark.parametrize(
-    ("ceiling", "able"), [(READ_ONLY, ("read_file",)), (Ceiling(tools=frozenset({"shell"})), ("shell",))]
+    ("ceiling", "able"), [(READ_ONLY, ("read_file",)), (AgentCeiling(tools=frozenset({"shell"})), ("shell",))]
 )
-async def test_only_what_the_lender_itself_may_do_is_lent(ceiling: Ceiling, able: tuple[str, ...]) -> None:
+async def test_only_what_the_lender_itself_may_do_is_lent(ceiling: AgentCeiling, able: tuple[str, ...]) -> None:
     house = House(ceiling=ceiling)
     bid = await house.ask(ContextRequest("capability"))
     assert isinstance(bid, Bid)
@@ -289,10 +291,10 @@ async def test_a_borrower_is_told_of_the_end_and_why() -> None:
     assert borrower.holds(mine), "only its lender takes a lease back"
     assert borrower.take(told)
     assert not borrower.holds(mine)
-    with pytest.raises(Denied, match=r"lender took the lease back. Too much\.$"):
+    with pytest.raises(LeaseDenied, match=r"lender took the lease back. Too much\.$"):
         await borrower.call(mine, "read_file", {}, UNLIMITED)
     assert borrower.take(message(Share("other", "nothing", kind="revoked"), "lender", "ann"))
-    with pytest.raises(Denied, match=r"lender took the lease back\.$"):
+    with pytest.raises(LeaseDenied, match=r"lender took the lease back\.$"):
         await borrower.call(replace(mine, id="other"), "read_file", {}, UNLIMITED)
 
 
@@ -346,11 +348,11 @@ async def test_a_call_that_says_too_little_is_refused(facts: dict[str, Any], sai
 
 
 async def test_a_call_runs_within_the_ceilings_of_both_and_may_end_its_turn() -> None:
-    house = House(ceiling=Ceiling(without=frozenset({"web"})))
+    house = House(ceiling=AgentCeiling(without=frozenset({"web"})))
     lease = await house.lease()
-    theirs = Ceiling(frozenset({Effect.READ}), frozenset({"read_file"}), outside=False)
+    theirs = AgentCeiling(frozenset({Effect.READ}), frozenset({"read_file"}), outside=False)
     assert isinstance(await house.call(lease, ceiling=ceiling_out(theirs)), Share)
-    assert house.ceilings == [Ceiling(theirs.effects, theirs.tools, False, frozenset({"web"}))]
+    assert house.ceilings == [AgentCeiling(theirs.effects, theirs.tools, False, frozenset({"web"}))]
     house.text = "stop"
     told = await house.call(lease)
     assert isinstance(told, Trouble)
@@ -361,7 +363,7 @@ async def test_a_call_runs_within_the_ceilings_of_both_and_may_end_its_turn() ->
     ("query", "ceiling", "bid"),
     [(" ", UNLIMITED, Bid(tools=("read_file", "shell"))), ("runs", READ_ONLY, Bid(reason="nothing that fits"))],
 )
-async def test_what_fits_is_offered_and_all_where_nothing_is_named(query: str, ceiling: Ceiling, bid: Bid) -> None:
+async def test_what_fits_is_offered_and_all_where_nothing_is_named(query: str, ceiling: AgentCeiling, bid: Bid) -> None:
     assert await House(ceiling=ceiling).ask(ContextRequest("capability", query)) == bid
 
 
@@ -375,8 +377,10 @@ async def test_what_is_no_business_of_leases_is_left_to_others() -> None:
     assert house.bus.sent == []
 
 
-@pytest.mark.parametrize("ceiling", [UNLIMITED, READ_ONLY, Ceiling(tools=frozenset({"a"}), without=frozenset({"b"}))])
-def test_a_ceiling_is_the_same_at_the_other_end(ceiling: Ceiling) -> None:
+@pytest.mark.parametrize(
+    "ceiling", [UNLIMITED, READ_ONLY, AgentCeiling(tools=frozenset({"a"}), without=frozenset({"b"}))]
+)
+def test_a_ceiling_is_the_same_at_the_other_end(ceiling: AgentCeiling) -> None:
     assert ceiling_in(ceiling_out(ceiling)) == ceiling
 
 
@@ -384,5 +388,5 @@ def test_a_ceiling_is_the_same_at_the_other_end(ceiling: Ceiling) -> None:
     "change", [{"outside": 1}, {"tools": "all"}, {"effects": ["fly"]}, {"effects": None}, {"without": 3}]
 )
 def test_a_ceiling_that_is_not_understood_allows_nothing(change: dict[str, Any]) -> None:
-    with pytest.raises(Denied):
+    with pytest.raises(LeaseDenied):
         ceiling_in(ceiling_out(UNLIMITED) | change)

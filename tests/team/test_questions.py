@@ -1,4 +1,4 @@
-"""A worker's calls that need approval: asked of the person at its lead, denied when nobody answers."""
+"""A worker's calls that need approval: asked of the user at its lead, denied when nobody answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import pytest
 
 from ba_tui.core.events import Asked, Event
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.teamwork.teams import AgentMessage, Role, Team
+from ba_tui.core.teamwork import AgentMessage, Role, Team
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.teams.engine.asking.approvals import LARGEST, Approvals, CallQuestion
-from ba_tui.features.teams.engine.asking.requests import Requests
+from ba_tui.features.teams.engine.approvals import LARGEST, Approvals, CallQuestion, Requests
 from ba_tui.features.teams.engine.bus import MemoryBus
-from ba_tui.features.teams.engine.desk import Desk, DeskMeans
-from ba_tui.features.teams.engine.jobs import HandingOut, Job
+from ba_tui.features.teams.engine.desk import DeskMeans, LeadDesk
+from ba_tui.features.teams.engine.jobs import HandingOut, TeamJob
 from ba_tui.features.teams.engine.messages import ContextRequest, Share, TaskRequest, content, inbox, message
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
@@ -112,7 +111,7 @@ async def test_a_lead_that_is_gone_is_a_no() -> None:
 
 
 async def ask_lead(house: TeamHouse, asked: CallQuestion, react: Any) -> tuple[Reply, list[Event]]:
-    from ba_tui.features.teams.tools.approving import approved
+    from ba_tui.features.teams.engine.approvals import approved
     from tests.script import collect
 
     said: list[Reply] = []
@@ -177,13 +176,13 @@ async def test_a_worker_process_shares_and_asks_the_person_at_its_lead(tmp_path:
         return Reply("once") if len(asked) == 1 else Reply("deny", "Leave it.")
 
     watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(lambda event: None), Transcript()))
-    desk = Desk(LEAD, DeskMeans(bus, lambda member, facts: None, attending=attending), watch, HandingOut(30, 1, 40))
+    desk = LeadDesk(LEAD, DeskMeans(bus, lambda member, facts: None, attending=attending), watch, HandingOut(30, 1, 40))
     desk.start()
     try:
-        done = await desk.do(Job("1", "editor", "Write b.txt.", "t/1"))
+        done = await desk.do(TeamJob("1", "editor", "Write b.txt.", "t/1"))
         assert (done.ok, (home.folder / "b.txt").read_text()) == (True, "hello")
         (home.folder / "b.txt").unlink()
-        again = await desk.do(Job("2", "editor", "Write b.txt.", "t/2"))
+        again = await desk.do(TeamJob("2", "editor", "Write b.txt.", "t/2"))
         assert (again.ok, (home.folder / "b.txt").exists()) == (True, False)
         item = await RedisItems(bus, "t").get("orders")
         assert item

@@ -26,9 +26,9 @@ Look ahead.
 
 
 def roles(house: TeamHouse) -> Roles:
-    from tests.delegating.house import ingress, means
+    from tests.delegating.house import AnyModel, ingress
 
-    return Roles(AgentFiles(house._folders, ingress(house.folder), means(house.tools)))
+    return Roles(AgentFiles(house._folders, ingress(house.folder), AnyModel(lambda: house.tools)))
 
 
 def test_a_project_has_roles_of_its_own_beside_the_bundled_ones(tmp_path: Path) -> None:

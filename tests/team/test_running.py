@@ -21,13 +21,11 @@ from ba_tui.core.events import (
     TeamMessage,
     TurnEnded,
 )
-from ba_tui.core.ports.teams import TeamOrder
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Reply
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
-from ba_tui.core.teamwork.teams import Claim, Conflict
-from ba_tui.features.teams.tools.escalating import called
-from ba_tui.features.teams.tools.scope import Escalation
+from ba_tui.core.teamwork import Claim, Conflict, Plan, PlanTask, SubTask, TeamOrder
+from ba_tui.features.teams.tools.leading import called
+from ba_tui.features.teams.tools.seating import ConflictEscalation
 from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
 
@@ -53,7 +51,7 @@ def ending(events: list[Event]) -> TurnEnded:
 
 def plan_of(*subtasks: SubTask) -> Any:
     async def planned(goal: str, roles: Any, branch: Any) -> Plan:
-        return Plan("p", Task("t", goal, goal), subtasks, state="approved")
+        return Plan("p", PlanTask("t", goal, goal), subtasks, state="approved")
 
     return planned
 
@@ -160,7 +158,7 @@ async def test_another_person_is_called_where_nobody_attends(tmp_path: Path, pri
 
 async def test_the_command_that_calls_another_person_is_told_no_secret(tmp_path: Path) -> None:
     claims = (Claim("ann", "hunter2"), Claim("ben", "391"))
-    escalation = Escalation(
+    escalation = ConflictEscalation(
         "cat > called.json; echo 391",
         0,
         tmp_path,

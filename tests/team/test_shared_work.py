@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from ba_tui.core.agent import ChildResult
 from ba_tui.core.events import Event, Notice, Steered, SubTaskChanged, TeamMessage
 from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
-from ba_tui.core.spawning import ChildResult
-from ba_tui.core.teamwork.teams import Role
-from ba_tui.features.teams.engine.asking.requests import Requests
-from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.core.teamwork import Role
+from ba_tui.features.teams.engine.approvals import Requests
 from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.leases import Borrower
 from ba_tui.features.teams.engine.local_members import LocalMember
 from ba_tui.features.teams.engine.messages import (
     Share,

@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
+from ba_tui.core.effects import READ_ONLY, UNLIMITED, AgentCeiling, Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, TeamMessage, ToolStarted
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.teamwork.teams import AgentMessage, Team
+from ba_tui.core.teamwork import AgentMessage, Team
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.teams.engine.accepted import Accepted, MemoryAccepted
-from ba_tui.features.teams.engine.asking.requests import NoAnswer, Requests
-from ba_tui.features.teams.engine.borrowing import Borrower
-from ba_tui.features.teams.engine.bus import MemoryBus
-from ba_tui.features.teams.engine.desk import Desk, DeskMeans
+from ba_tui.features.teams.engine.approvals import NoAnswer, Requests
+from ba_tui.features.teams.engine.bus import AcceptedResults, MemoryAccepted, MemoryBus
+from ba_tui.features.teams.engine.desk import DeskMeans, LeadDesk
 from ba_tui.features.teams.engine.jobs import HandingOut
-from ba_tui.features.teams.engine.leases import ENDED, Denied, Lender, Lending
+from ba_tui.features.teams.engine.leases import ENDED, Borrower, LeaseDenied, Lender, LenderTools
 from ba_tui.features.teams.engine.messages import ContextRequest, Share, Trouble, content, inbox, message
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
@@ -41,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def shared(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Items, Accepted]]:
+async def shared(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Items, AcceptedResults]]:
     if request.param == "memory":
         yield MemoryItems(), MemoryAccepted()
         return
@@ -53,7 +51,7 @@ async def shared(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Items, A
     await bus.close()
 
 
-async def test_a_stale_write_is_refused_and_read_again(shared: tuple[Items, Accepted]) -> None:
+async def test_a_stale_write_is_refused_and_read_again(shared: tuple[Items, AcceptedResults]) -> None:
     bus, items = MemoryBus(), shared[0]
     ann, bob = SharedContext(items, bus, "t", "ann"), SharedContext(items, bus, "t", "bob")
     first = await ann.write("orders.march", 411)
@@ -73,7 +71,7 @@ async def test_a_stale_write_is_refused_and_read_again(shared: tuple[Items, Acce
     assert (found.value, found.version) == (10, 10)
 
 
-async def test_items_are_found_and_told_to_those_who_care(shared: tuple[Items, Accepted]) -> None:
+async def test_items_are_found_and_told_to_those_who_care(shared: tuple[Items, AcceptedResults]) -> None:
     bus = MemoryBus()
     ann = SharedContext(shared[0], bus, "t", "ann")
     told = bus.subscribe(inbox("bob"), "bob", "bob")
@@ -87,7 +85,7 @@ async def test_items_are_found_and_told_to_those_who_care(shared: tuple[Items, A
     assert bus.waiting(inbox("bob")) == 1
 
 
-async def test_what_can_be_no_item_is_refused(shared: tuple[Items, Accepted]) -> None:
+async def test_what_can_be_no_item_is_refused(shared: tuple[Items, AcceptedResults]) -> None:
     ann = SharedContext(shared[0], MemoryBus(), "t", "ann")
     for key, value in (("", 1), ("k" * 201, 1), ("k", object()), ("k", float("nan")), ("k", "x" * LARGEST)):
         with pytest.raises(UsageError):
@@ -95,7 +93,7 @@ async def test_what_can_be_no_item_is_refused(shared: tuple[Items, Accepted]) ->
     assert await ann.query("*") == []
 
 
-async def test_the_first_response_is_the_accepted_one(shared: tuple[Items, Accepted]) -> None:
+async def test_the_first_response_is_the_accepted_one(shared: tuple[Items, AcceptedResults]) -> None:
     accepted = shared[1]
     each = [AgentMessage(f"w{number}", "lead", "task_response", {"n": number}) for number in range(8)]
     assert await accepted.find("k") is None
@@ -122,7 +120,7 @@ async def test_no_secret_reaches_the_server(server: RedisProcess) -> None:
 class Place:
     """A lender with tools, a borrower, and what goes between them."""
 
-    def __init__(self, ceiling: Ceiling, bus: RedisBus | None = None) -> None:
+    def __init__(self, ceiling: AgentCeiling, bus: RedisBus | None = None) -> None:
         self.events: list[Event] = []
         branch = Branch(Turn(self.events.append), Transcript())
         branch.ceiling = ceiling
@@ -141,7 +139,7 @@ class Place:
             return await work(branch)
 
         self.lender = Lender(
-            "lender", self.bus, Lending(tools.get, ("read_file", "shell", "web_fetch"), ceiling, at, beat=0.05)
+            "lender", self.bus, LenderTools(tools.get, ("read_file", "shell", "web_fetch"), ceiling, at, beat=0.05)
         )
         self.borrower = Borrower(Requests("borrower", self.bus, patience=5))
         self.borrower.lead = "lead:t"
@@ -181,7 +179,7 @@ class Place:
 
 @pytest.fixture
 async def lending() -> AsyncIterator[Place]:
-    made = Place(Ceiling(frozenset({Effect.READ})))
+    made = Place(AgentCeiling(frozenset({Effect.READ})))
     yield made
     await made.close()
 
@@ -200,11 +198,11 @@ async def test_a_tool_is_offered_leased_called_and_written_down(lending: Place) 
 
 async def test_a_lease_gives_no_more_than_the_lender_may(lending: Place) -> None:
     for tool in ("shell", "kept", "gone"):
-        with pytest.raises(Denied, match="does not lend"):
+        with pytest.raises(LeaseDenied, match="does not lend"):
             await lending.borrower.borrow("lender", [tool], 60)
     assert lending.lender.leases() == ()
     lease = await lending.borrower.borrow("lender", ["read_file"], 60)
-    with pytest.raises(Denied, match="does not cover"):
+    with pytest.raises(LeaseDenied, match="does not cover"):
         await lending.borrower.call(lease, "web_fetch", {}, UNLIMITED)
     assert lending.runs == 0
 
@@ -213,8 +211,12 @@ async def test_a_call_is_within_the_ceilings_of_both() -> None:
     made = Place(UNLIMITED)
     try:
         lease = await made.borrower.borrow("lender", ["shell", "read_file"], 60)
-        for ceiling in (READ_ONLY, Ceiling(tools=frozenset({"read_file"})), Ceiling(without=frozenset({"shell"}))):
-            with pytest.raises(Denied, match="itself may not do"):
+        for ceiling in (
+            READ_ONLY,
+            AgentCeiling(tools=frozenset({"read_file"})),
+            AgentCeiling(without=frozenset({"shell"})),
+        ):
+            with pytest.raises(LeaseDenied, match="itself may not do"):
                 await made.borrower.call(lease, "shell", {}, ceiling)
         assert made.runs == 0
         for ceiling in (READ_ONLY, UNLIMITED):
@@ -273,7 +275,7 @@ async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) ->
             heard.set()
 
     watch = TeamWatch(Team("t", "goal", "hierarchical"), Branch(Turn(follow), Transcript()))
-    desk = Desk("lead:t", DeskMeans(lead, lambda member, facts: None), watch, HandingOut())
+    desk = LeadDesk("lead:t", DeskMeans(lead, lambda member, facts: None), watch, HandingOut())
     desk.start()
     try:
         lease = await made.borrower.borrow("lender", ["shell"], 60)
@@ -282,7 +284,7 @@ async def test_the_end_of_a_team_ends_leases_over_redis(server: RedisProcess) ->
         await made.started.wait()
         await heard.wait()
         await desk.close()
-        with pytest.raises(Denied, match="was stopped"):
+        with pytest.raises(LeaseDenied, match="was stopped"):
             await call
         assert made.lender.leases() == ()
     finally:
@@ -297,9 +299,9 @@ async def test_a_lease_can_be_taken_back_while_a_call_runs(lending: Place) -> No
     call = asyncio.create_task(lending.borrower.call(lease, "read_file", {}, UNLIMITED))
     await lending.started.wait()
     assert await lending.lender.revoke(lease.id)
-    with pytest.raises(Denied, match="was stopped"):
+    with pytest.raises(LeaseDenied, match="was stopped"):
         await call
-    with pytest.raises(Denied):
+    with pytest.raises(LeaseDenied):
         await lending.borrower.call(lease, "read_file", {}, UNLIMITED)
     assert not await lending.lender.revoke(lease.id)
     assert lending.runs == 1
@@ -327,7 +329,7 @@ async def test_no_borrowed_call_outlives_its_lease_or_its_lender(end: str) -> No
             await asyncio.wait({answer, work})
             call.cancel()
         (told,) = await asyncio.gather(call, return_exceptions=True)
-        assert isinstance(told, asyncio.CancelledError if end == "stopped" else Denied)
+        assert isinstance(told, asyncio.CancelledError if end == "stopped" else LeaseDenied)
         assert (made.runs, made.stopped) == (1, 1)
         if end != "stopped":
             assert made.lender.leases() == ()
@@ -344,11 +346,11 @@ async def test_a_lease_ends_by_itself_and_belongs_to_its_borrower(lending: Place
     replies = lending.bus.subscribe("thief", "thief", "thief")
     stolen = asyncio.create_task(thief.call(lease, "read_file", {}, UNLIMITED))
     thief.take((await anext(replies)).message)
-    with pytest.raises(Denied, match="does not hold"):
+    with pytest.raises(LeaseDenied, match="does not hold"):
         await stolen
     short = await lending.borrower.borrow("lender", ["read_file"], 0.001)
     lending.gate.clear()
-    with pytest.raises(Denied):
+    with pytest.raises(LeaseDenied):
         await lending.borrower.call(short, "read_file", {}, UNLIMITED)
     assert "expired" in [line.step for line in lending.lender.audit()]
     assert [each.id for each in lending.lender.leases()] == [lease.id]

@@ -18,8 +18,9 @@ from ba_tui.features.teams.engine.over_redis.signing import (
     WINDOW,
     NotAllowed,
     OtherLead,
-    Signing,
-    Unsigned,
+    Signer,
+    Spent,
+    UnsignedText,
     WrongTime,
     identity_in,
     identity_of_lead,
@@ -27,18 +28,17 @@ from ba_tui.features.teams.engine.over_redis.signing import (
     new_key,
     token_of,
 )
-from ba_tui.features.teams.engine.over_redis.spent import Spent
 from tests.team.redis_process import LEAD_KEY, lead_signing, member
 from tests.team.sites import ANN, BOB, SENT
 
 
 def test_a_signature_is_valid_for_its_text_place_and_time_alone() -> None:
-    mine = Signing(member("ann"))
+    mine = Signer(member("ann"))
     sealed = mine.seal("bob", "{}")
     opened = lead_signing().open("bob", sealed)
     assert (opened.text, opened.signer.name, opened.signer.leads) == ("{}", "ann", False)
     certificate, at, signature = sealed.split()[1:4]
-    other = Signing(member("ann")).identity.certificate
+    other = Signer(member("ann")).identity.certificate
     for place, text in (
         ("ann", sealed),
         ("bob", sealed + " "),
@@ -52,9 +52,9 @@ def test_a_signature_is_valid_for_its_text_place_and_time_alone() -> None:
         ("bob", f"{'0' * 64} {{}}"),
         ("bob", "ba2 ü 0 ü {}"),
     ):
-        with pytest.raises(Unsigned):
+        with pytest.raises(UnsignedText):
             mine.open(place, text)
-    stranger = Signing(invited(new_key(), "ann"))
+    stranger = Signer(invited(new_key(), "ann"))
     with pytest.raises(OtherLead, match="another lead"):
         mine.open("bob", stranger.seal("bob", "{}"))
 
@@ -65,7 +65,7 @@ def test_a_member_cannot_make_itself_a_lead_or_another_member() -> None:
     made = json.loads(base64.urlsafe_b64decode(held + "=="))
     forged = base64.urlsafe_b64encode(json.dumps({**made, "role": "lead"}).encode()).decode().rstrip("=")
     for certificate in (f"{forged}.{ann.certificate.partition('.')[2]}", identity_of_lead(ann.private).certificate):
-        liar = Signing(replace(ann, certificate=certificate))
+        liar = Signer(replace(ann, certificate=certificate))
         with pytest.raises(OtherLead):
             lead_signing().open("x", liar.seal("x", "{}"))
 
@@ -87,7 +87,7 @@ def test_a_token_carries_one_members_key_and_shows_nothing_else() -> None:
 @pytest.mark.parametrize("name", ["writer@bob-1-aaaa", "lead:t", "ann", "writer@ann", "writer@ann-1-aaaa-1-aaaa", "@"])
 def test_a_worker_speaks_for_no_other_name(name: str) -> None:
     signing = lead_signing()
-    opened = signing.open("x", Signing(member("ann")).seal("x", "{}"))
+    opened = signing.open("x", Signer(member("ann")).seal("x", "{}"))
     assert opened.signer.speaks_for(ANN)
     with pytest.raises(NotAllowed, match="in the name of"):
         signing.admit("x", replace(SENT, sender=name), opened)
@@ -115,9 +115,9 @@ def test_a_lead_does_not_speak_for_a_worker() -> None:
 )
 def test_messages_are_fresh(topic: str, age: float, deadline: float, words: str) -> None:
     now = time.time()
-    opened = lead_signing().open(topic, Signing(identity_of_lead(LEAD_KEY), clock=lambda: now - age).seal(topic, "{}"))
+    opened = lead_signing().open(topic, Signer(identity_of_lead(LEAD_KEY), clock=lambda: now - age).seal(topic, "{}"))
     task = message(TaskRequest("1", "x", deadline=now - age + deadline if deadline else 0.0), "lead:t", "x", team="t")
-    reader = Signing(member("ann"), clock=lambda: now)
+    reader = Signer(member("ann"), clock=lambda: now)
     if not words:
         reader.admit(topic, task, opened)
         return

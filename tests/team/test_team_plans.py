@@ -10,11 +10,11 @@ import pytest
 
 from ba_tui.core.errors import ConnectionLost, UsageError
 from ba_tui.core.events import ConflictChanged, Event, PlanChanged, SubTaskChanged
-from ba_tui.core.teamwork.plans import TEAM_PLAN, SubTask
+from ba_tui.core.teamwork import TEAM_PLAN, SubTask
 from ba_tui.features.plans.session import PlanSession
 from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.resources import bundled
-from ba_tui.settings.sections.plans import PlanSettings
+from ba_tui.settings.sections.agents import PlanSettings
 from ba_tui.tools.definitions import load_definitions
 from tests.script import says
 from tests.team.house import TeamHouse, answer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.agent_files.tool_names import chosen_tools
+from ba_tui.agent_files.agent_file import chosen_tools
 
 KNOWN = frozenset({
     *("read_file", "write_file", "edit_file", "apply_patch", "list_files", "glob", "grep", "shell", "shell_output"),

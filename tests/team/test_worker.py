@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from ba_tui.core.teamwork.teams import PROTOCOL, AgentMessage
-from ba_tui.features.teams.engine.accepted import MemoryAccepted
-from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.core.teamwork import PROTOCOL, AgentMessage
+from ba_tui.features.teams.engine.bus import MemoryAccepted, MemoryBus
 from ba_tui.features.teams.engine.messages import (
     WORKERS,
+    BusLimits,
     ContextRequest,
     Heartbeat,
     StatusUpdate,
@@ -23,7 +23,6 @@ from ba_tui.features.teams.engine.messages import (
     message,
     work_topic,
 )
-from ba_tui.features.teams.engine.wire import BusLimits
 from ba_tui.features.teams.engine.worker import OtherVersion, Worker, WorkerFacts
 
 LEAD = "lead-1"

@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.features.teams.engine.messages import TaskRequest, TaskResponse, content, inbox, message, work_topic
+from ba_tui.core.teamwork import AgentMessage
+from ba_tui.features.teams.engine.messages import (
+    BusLimits,
+    TaskRequest,
+    TaskResponse,
+    content,
+    inbox,
+    message,
+    work_topic,
+)
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
-from ba_tui.features.teams.engine.wire import BusLimits
 from tests.program import Program
 from tests.team.redis_process import PASSWORD, RedisProcess, lead_signing, token
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ba_tui.context.files import find_ripgrep
 from ba_tui.core.events import Asked, Event, MessageDone, ToolFinished, TurnStarted
 from ba_tui.core.messages import Message, ToolUse, user
 from ba_tui.core.questions import Question, Reply
@@ -18,15 +19,16 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.core.values import Once
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow
 from ba_tui.permissions.verdicts import JudgedCall
-from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition, load_definitions
-from ba_tui.tools.editing.seen import SeenFiles
+from ba_tui.tools.editing.seen_files import SeenFiles
 from ba_tui.tools.guards.permission import CallJudge, GuardVerdict
-from ba_tui.tools.toolbox import SessionPlace, builtin_tools, pipeline
+from ba_tui.tools.guards.pipeline import pipeline
+from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 Answer = Callable[[Question], Reply]
@@ -60,7 +62,7 @@ class Harness:
     def equip(self, judge: CallJudge = allow, known: SeenFiles | None = None) -> None:
         place = SessionPlace(self.workspace, Shell(self.bash, self.environment), self.rg)
         guard = pipeline(place, judge, lambda rule, scope: self.remembered.append((rule, scope)))
-        tools = tuple(map(guard, builtin_tools(self.definitions, place, known=known)))
+        tools = tuple(map(guard, builtin_tools(self.definitions, place, known=Once(lambda: known) if known else None)))
         self.tools = {tool.name: tool for tool in tools}
 
     def listen(self, event: Event) -> None:

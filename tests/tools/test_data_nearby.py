@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.features.data.tools.data_engine import MOST_ENTRIES, DataNearby
-from tests.analysis.engines import engine_in
+from ba_tui.features.data.analysis.nearby import MOST_ENTRIES, DataNearby
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 
@@ -24,7 +23,7 @@ def test_data_is_found_when_it_comes(tmp_path: Path, name: str) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "notes.md").write_text("")
     (tmp_path / "settings.json").write_text("{}")
-    nearby = DataNearby(tmp_path, engine_in(tmp_path))
+    nearby = DataNearby(tmp_path, bool)
     settle(tmp_path, tmp_path / "data")
     assert not nearby.found()
     assert not nearby.found()
@@ -36,7 +35,7 @@ def test_data_is_found_when_it_comes(tmp_path: Path, name: str) -> None:
 
 def test_a_folder_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    nearby = DataNearby(tmp_path, engine_in(tmp_path))
+    nearby = DataNearby(tmp_path, bool)
     settle(tmp_path, tmp_path / "data")
     assert not nearby.found()
     (tmp_path / "data" / "hidden.csv").write_text("")
@@ -45,7 +44,7 @@ def test_a_folder_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_changed_a_moment_ago_is_read_again(tmp_path: Path) -> None:
-    nearby = DataNearby(tmp_path, engine_in(tmp_path))
+    nearby = DataNearby(tmp_path, bool)
     before = tmp_path.stat()
     assert not nearby.found()
     (tmp_path / "sales.csv").write_text("")
@@ -61,5 +60,5 @@ def test_many_names_are_read_over_several_steps(tmp_path: Path) -> None:
     (tmp_path / "zoo").mkdir()
     (tmp_path / "zoo" / "sales.csv").touch()
     settle(*(tmp_path / folder for folder in (".", "one", "two", "zoo")))
-    nearby = DataNearby(tmp_path, engine_in(tmp_path))
+    nearby = DataNearby(tmp_path, bool)
     assert any(nearby.found() for _ in range(3))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.results import Table
-from ba_tui.features.data.tools.data_quality import data_quality_tool
+from ba_tui.features.data.tools.query_data import data_quality_tool
 from ba_tui.tools.definitions import Definition
 from tests.analysis.engines import engine_in
 from tests.tools.conftest import Harness, answering_call

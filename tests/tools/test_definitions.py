@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from ba_tui.core.errors import UsageError
-from ba_tui.tools.builtin.clock import now_tool
+from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.tool import Call, Tool
+from ba_tui.tools.builtin.small_tools import now_tool
 from ba_tui.tools.definitions import Definition, load_definitions
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from tests.tools.conftest import Harness, answering_call
 
 
@@ -21,11 +27,50 @@ def test_every_schema_is_one(definitions: Mapping[str, Definition]) -> None:
         Draft202012Validator.check_schema(definition.input_schema)
         assert definition.input_schema["additionalProperties"] is False
         assert definition.description
-        for example in definition.examples:
+        for example in definition.facts.examples:
             Draft202012Validator(definition.input_schema).validate(example)
 
 
-@pytest.mark.parametrize("text", ["description: only", "input_schema: {}\n", "- a list", "a: [", "\x00"])
+def test_the_code_of_each_tool_exists(definitions: Mapping[str, Definition]) -> None:
+    for name, definition in definitions.items():
+        if definition.body:
+            assert callable(resolve_name(definition.body)), name
+
+
+async def test_the_body_is_imported_at_the_first_call_and_off_the_event_loop(harness: Harness) -> None:
+    made: list[Definition] = []
+    threads: list[threading.Thread] = []
+
+    def make(definition: Definition, word: str) -> Tool:
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            return ToolResult(word)
+
+        async def preview(args: Mapping[str, Any]) -> Prose:
+            return Prose(word)
+
+        made.append(definition)
+        threads.append(threading.current_thread())
+        return definition.tool(run, preview=preview, so_far=str.upper)
+
+    definition = replace(harness.definitions["now"], body=f"{__name__}:made_here")
+    globals()["made_here"] = make
+    tool = definition.late("hello")
+    assert (tool.name, tool.input_schema, tool.facts) == ("now", definition.input_schema, definition.facts)
+    assert not made
+    assert (await tool.run({}, answering_call("call", harness.branch, harness))).text == "hello"
+    assert tool.preview
+    assert await tool.preview({}) == Prose("hello")
+    assert tool.concern
+    assert await tool.concern({}) == ""
+    assert tool.so_far("a") == "A"
+    assert made == [definition]
+    assert threading.current_thread() not in threads
+
+
+UNKNOWN_KEY = "description: a\ninput_schema: {type: object}\nfact: {}"
+
+
+@pytest.mark.parametrize("text", ["description: only", UNKNOWN_KEY, "input_schema: {}\n", "- a list", "a: [", "\x00"])
 def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "probe.yaml").write_text(text)
     with pytest.raises(UsageError, match=r"probe\.yaml"):
@@ -44,5 +89,5 @@ async def test_the_time_in_a_zone(harness: Harness) -> None:
     assert result.text == "Saturday 2026-11-21T20:00:00+08:00 Asia/Shanghai (2026-11-21T12:00:00Z UTC)"
     assert "2026-11-21T12:00:00Z UTC" in (await tool.run({}, call)).text
     for name in ("Nowhere/Land", "../etc/passwd", "/etc/passwd", "\0"):
-        with pytest.raises(Failed, match="no time zone"):
+        with pytest.raises(ToolFailure, match="no time zone"):
             await tool.run({"timezone": name}, call)

@@ -10,7 +10,7 @@ from ba_tui.assembly import connect
 from ba_tui.core.events import ToolFinished
 from ba_tui.core.results import ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.script import collect
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return work
 
 
-async def ran(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned) -> list[ToolResult]:
+async def ran(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: ScriptedCall) -> list[ToolResult]:
     with ModelServer([*(Step(calls=(call,)) for call in calls), Step(say="Done.")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         talk = connect({"model": "openai/any", "permission_mode": "auto"}, folder).library.create()
@@ -36,8 +36,8 @@ async def ran(folder: Path, monkeypatch: pytest.MonkeyPatch, *calls: Planned) ->
     return [event.result for event in events if isinstance(event, ToolFinished)]
 
 
-def shell(command: str) -> Planned:
-    return Planned("shell", {"command": command})
+def shell(command: str) -> ScriptedCall:
+    return ScriptedCall("shell", {"command": command})
 
 
 async def test_a_command_reads_a_hard_link_and_writes_nothing_through_it(
@@ -64,9 +64,9 @@ async def test_a_program_neither_writes_through_a_link_nor_makes_one(
 
 async def test_the_file_tools_replace_a_hard_link(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = [
-        Planned("read_file", {"path": "linked.txt"}),
-        Planned("edit_file", {"path": "linked.txt", "old_string": "mine", "new_string": "yours"}),
-        Planned("write_file", {"path": "linked.txt", "content": "ours\n"}),
+        ScriptedCall("read_file", {"path": "linked.txt"}),
+        ScriptedCall("edit_file", {"path": "linked.txt", "old_string": "mine", "new_string": "yours"}),
+        ScriptedCall("write_file", {"path": "linked.txt", "content": "ours\n"}),
     ]
     results = await ran(folder, monkeypatch, *calls)
     assert not any(each.is_error for each in results)

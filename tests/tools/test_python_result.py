@@ -1,4 +1,4 @@
-"""What the model and the person read of a call of the kernel."""
+"""What the model and the user read of a call of the kernel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.provider import Modalities
 from ba_tui.core.results import CommandText, Table, ToolResult
-from ba_tui.features.data.analysis.kernel.values import CodeError, Ran, ShownPicture, ShownTable, ShownText
-from ba_tui.features.data.tools.python_result import PythonCall, python_result
-from ba_tui.tools.modalities import Modalities
+from ba_tui.features.data.analysis.kernel.values import CallResult, CodeError, ShownPicture, ShownTable, ShownText
+from ba_tui.features.data.tools.python_kernels import PythonCall, python_result
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -21,7 +21,7 @@ TABLE = ShownTable("DataFrame", ("a", "b"), ("int64", "str"), ((1, "x"), (2, Non
 
 def result(tmp_path: Path, *, sees: bool = False, lost: str = "", **ran: Any) -> ToolResult:
     call = PythonCall("code", tmp_path, 2_000_000_000, 5, lost)
-    return python_result(Ran(**ran), call, Modalities(pictures=lambda: sees))
+    return python_result(CallResult(**ran), call, Modalities(pictures=lambda: sees))
 
 
 def test_a_table_alone_is_a_table_and_else_all_is_shown_in_its_order(tmp_path: Path) -> None:

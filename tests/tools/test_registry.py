@@ -18,11 +18,10 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Policy
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.resources import bundled
-from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.registry import Registry, ToolFiles
+from ba_tui.tools.registry import Registry, ToolFiles, read_tool_choices
+from ba_tui.tools.running.shell_program import Shell
 from ba_tui.tools.toolbox import SessionPlace, builtin_tools
-from ba_tui.tools.tools_yaml import read_tool_choices
 from tests.tools.own.own_tools import Caller, Home, names
 
 GOOD = 'from ba_tui import tool\n@tool(effect="read")\ndef {name}() -> str:\n    "Say."\n    return "{name}"\n'

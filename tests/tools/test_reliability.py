@@ -14,11 +14,9 @@ from ba_tui.core.errors import ErrorKind, UsageError
 from ba_tui.core.events import ToolFinished
 from ba_tui.core.results import ToolResult, failure, identified
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.tools.failed import failed_result, from_os
-from ba_tui.tools.guards.breaker import FAILURES, Health, breaker
-from ba_tui.tools.guards.once import Memory, once
-from ba_tui.tools.guards.retry import Patience, retry
-from ba_tui.tools.guards.timeout import timeout
+from ba_tui.tools.failures import failed_result, from_os
+from ba_tui.tools.guards.reliability import FAILURES, Breakers, Patience, breaker, retry, timeout
+from ba_tui.tools.guards.repeats import CallMemory, once
 from tests.script import Script, collect, conversation, says
 
 
@@ -109,7 +107,7 @@ async def test_a_time_out_is_tried_again_with_twice_the_time():
 
 
 async def test_five_failures_in_a_row_open_the_breaker_and_a_rest_closes_it():
-    run, health = Tries(FAILURES, "execution_error"), Health(cool_down=0.0)
+    run, health = Tries(FAILURES, "execution_error"), Breakers(cool_down=0.0)
     guarded = breaker(health)(tool(run))
     found = await results(guarded, *({"n": n} for n in range(FAILURES + 1)))
     assert found[-1].text == f"fine after {FAILURES + 1}"
@@ -119,7 +117,7 @@ async def test_five_failures_in_a_row_open_the_breaker_and_a_rest_closes_it():
 async def test_an_open_breaker_answers_without_running_and_names_others():
     run = Tries(99, "execution_error")
     probe = tool(run, facts=ToolFacts(category="web"))
-    health = Health([probe, replace(probe, name="other")])
+    health = Breakers([probe, replace(probe, name="other")])
     found = await results(breaker(health)(probe), *({"n": n} for n in range(FAILURES + 2)))
     assert run.runs == FAILURES
     assert "is paused" in found[-1].text
@@ -129,12 +127,12 @@ async def test_an_open_breaker_answers_without_running_and_names_others():
 
 async def test_faults_of_the_arguments_do_not_count():
     run = Tries(99, "invalid_parameters")
-    await results(breaker(Health())(tool(run)), *({"n": n} for n in range(8)))
+    await results(breaker(Breakers())(tool(run)), *({"n": n} for n in range(8)))
     assert run.runs == 8
 
 
 async def test_a_success_in_between_starts_the_count_anew():
-    health = Health()
+    health = Breakers()
     for _ in range(FAILURES - 1):
         health.note("probe", failure("execution_error", "x"))
     health.note("probe", ToolResult("ok"))
@@ -143,7 +141,7 @@ async def test_a_success_in_between_starts_the_count_anew():
 
 
 async def test_the_rest_doubles_while_it_keeps_failing():
-    health = Health(cool_down=0.0)
+    health = Breakers(cool_down=0.0)
     for _ in range(FAILURES):
         health.note("probe", failure("execution_error", "x"))
     health._cool_down = 60.0
@@ -155,7 +153,7 @@ async def test_the_rest_doubles_while_it_keeps_failing():
 
 
 async def test_repeated_time_outs_mark_a_tool_as_slow():
-    health = Health()
+    health = Breakers()
     found = await results(breaker(health)(tool(Tries(2, "timeout"))), {"n": 1}, {"n": 2})
     assert "it is slow" in found[-1].text
     assert health.condition("probe").slow
@@ -168,14 +166,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def reading(file: Path, memory: Memory) -> tuple[Tool, Tries]:
+def reading(file: Path, memory: CallMemory) -> tuple[Tool, Tries]:
     run = Tries(0)
     facts = ToolFacts(paths=("path",), cacheable=True)
     return once(memory)(tool(run, facts=facts)), run
 
 
 async def test_the_same_call_is_answered_from_memory_and_says_so(file: Path):
-    probe, run = reading(file, Memory(Path))
+    probe, run = reading(file, CallMemory(Path))
     first, second = await results(probe, {"path": str(file)}, {"path": str(file)})
     assert run.runs == 1
     assert second.text.startswith(first.text)
@@ -184,7 +182,7 @@ async def test_the_same_call_is_answered_from_memory_and_says_so(file: Path):
 
 
 async def test_a_changed_file_is_read_again(file: Path):
-    memory = Memory(Path)
+    memory = CallMemory(Path)
     probe, run = reading(file, memory)
     await results(probe, {"path": str(file)})
     file.write_text("three")
@@ -193,7 +191,7 @@ async def test_a_changed_file_is_read_again(file: Path):
 
 
 async def test_a_write_through_us_forgets_what_depends_on_it(file: Path):
-    memory = Memory(Path)
+    memory = CallMemory(Path)
     probe, run = reading(file, memory)
     await results(probe, {"path": str(file)})
     writing = tool(Tries(0), Effect.WRITE, facts=ToolFacts(paths=("path",)))
@@ -228,7 +226,7 @@ async def test_what_a_call_may_have_changed_is_forgotten(
             raise ZeroDivisionError
         return ToolResult("changed")
 
-    memory = Memory(resolve)
+    memory = CallMemory(resolve)
     probe, run = reading(file, memory)
     await results(probe, {"path": str(file)})
     args = {name: value.replace("FOLDER", str(file.parent)) for name, value in args.items()}
@@ -239,7 +237,7 @@ async def test_what_a_call_may_have_changed_is_forgotten(
 
 
 async def test_what_changed_while_it_was_read_or_is_not_there_is_not_remembered(file: Path):
-    memory = Memory(Path)
+    memory = CallMemory(Path)
 
     async def reads(args: Mapping[str, Any], call: Call) -> ToolResult:
         seen.append(file.read_text())
@@ -258,7 +256,7 @@ async def test_what_changed_while_it_was_read_or_is_not_there_is_not_remembered(
 
 async def test_old_answers_and_other_arguments_do_not_count(file: Path):
     now = [0.0]
-    memory = Memory(Path, clock=lambda: now[0], lifetime=10.0)
+    memory = CallMemory(Path, clock=lambda: now[0], lifetime=10.0)
     probe, run = reading(file, memory)
     await results(probe, {"path": str(file)}, {"path": str(file), "n": 1})
     assert run.runs == 2
@@ -270,10 +268,10 @@ async def test_old_answers_and_other_arguments_do_not_count(file: Path):
 async def test_failures_and_calls_without_the_promise_are_not_remembered(file: Path):
     run = Tries(1)
     facts = ToolFacts(paths=("path",), cacheable=True)
-    await results(once(Memory(Path))(tool(run, facts=facts)), {"path": str(file)}, {"path": str(file)})
+    await results(once(CallMemory(Path))(tool(run, facts=facts)), {"path": str(file)}, {"path": str(file)})
     assert run.runs == 2
     live = Tries(0)
-    await results(once(Memory(Path))(tool(live)), {}, {})
+    await results(once(CallMemory(Path))(tool(live)), {}, {})
     assert live.runs == 2
 
 

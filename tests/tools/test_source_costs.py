@@ -8,7 +8,7 @@ import pytest
 
 from ba_tui.features.data.analysis.errors import QueryFailed
 from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.source_queries import SourceQueries
+from ba_tui.features.data.tools.sources import SourceQueries
 
 
 class Place:

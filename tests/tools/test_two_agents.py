@@ -7,24 +7,22 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from ba_tui.core.agent import Agent
+from ba_tui.core.agent import Agent, run_child
 from ba_tui.core.events import Asked, Event, ToolFinished
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.core.spawning import run_child
 from ba_tui.core.tool import Call, Tool
 from ba_tui.providers.openai_compat import OpenAIProvider
-from ba_tui.providers.scripted import Planned, Step
-from ba_tui.tools.builtin.tool_search import Search
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.repeats import WARNING, repeats
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.visible import Joining, Visible
+from ba_tui.tools.visible import Search, ToolArrivals, Visible
 from tests.loopback.server import ModelServer
 from tests.script import Script, collect, conversation, says
 
-SAME = Step(calls=(Planned("echo", {"x": 1}),))
+SAME = Step(calls=(ScriptedCall("echo", {"x": 1}),))
 INFO = ModelInfo("openai/loopback", "openai", "loopback")
 
 
@@ -73,4 +71,4 @@ async def test_two_agents_at_once_share_nothing_of_their_conversations(definitio
 def built(server: ModelServer, registry: Registry, definitions: Mapping[str, Definition]) -> Agent:
     visible = Visible(registry, Search(definitions["tool_search"]))
     provider = OpenAIProvider(INFO, base_url=server.openai_url)
-    return Agent(provider, visible, "You are a child.", (Joining(visible),))
+    return Agent(provider, visible, "You are a child.", (ToolArrivals(visible),))

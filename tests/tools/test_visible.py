@@ -18,10 +18,9 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.tools.builtin.tool_search import Search, matching
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.visible import Joining, Visible, mentioned
+from ba_tui.tools.visible import Search, ToolArrivals, Visible, matching, mentioned
 from tests.script import Script, says
 from tests.tools.own.own_tools import Home, names
 
@@ -56,7 +55,7 @@ def listed(visible: Visible) -> list[str]:
 async def start_turn(visible: Visible, prompt: str, active: Sequence[str] = ()) -> Branch:
     branch = Branch(Turn(), Transcript())
     branch.emit(TurnStarted(user(prompt)))
-    await Joining(visible, lambda: active).before(branch)
+    await ToolArrivals(visible, lambda: active).before(branch)
     return branch
 
 
@@ -85,7 +84,7 @@ async def test_the_list_only_grows_at_its_end_and_is_the_same_object_while_nothi
 async def test_words_said_while_the_turn_runs_mention_too_and_notes_do_not(search: Search):
     made = registry([plain("a")], off=[plain("b"), plain("c")])
     visible = Visible(made, search)
-    joining = Joining(visible)
+    joining = ToolArrivals(visible)
     branch = Branch(Turn(), Transcript())
     branch.emit(TurnStarted(user("go")))
     await joining.before(branch)
@@ -106,7 +105,7 @@ async def test_a_session_that_goes_on_lists_what_was_called_in_it(search: Search
     branch = Branch(Turn(events.append), Transcript())
     branch.emit(TurnStarted(user("go")))
     await Agent(Script(says("", ("c", {})), says("done")), (plain("c"),), "").run(branch)
-    await Joining(visible).before(branch)
+    await ToolArrivals(visible).before(branch)
     assert listed(visible) == ["a", "c"]
 
 
@@ -170,7 +169,7 @@ async def test_a_found_tool_can_be_called_in_the_same_turn(search: Search):
     )
     branch = Branch(Turn(), Transcript())
     branch.emit(TurnStarted(user("go")))
-    await Agent(script, visible, "", (Joining(visible),)).run(branch)
+    await Agent(script, visible, "", (ToolArrivals(visible),)).run(branch)
     told = [names(request.tools) for request in script.requests]
     assert told == [["a", "tool_search"], ["a", "tool_search", "pdf_table"], ["a", "tool_search", "pdf_table"]]
     outputs = [block for message in branch.transcript.messages for block in message.blocks]
@@ -233,7 +232,7 @@ async def test_what_keeps_a_tool_out_is_said_once(tmp_path: Path, search: Search
     home = Home(tmp_path)
     home.write("a.py", "1 // 0\n")
     made = home.registry()
-    joining = Joining(Visible(made, search))
+    joining = ToolArrivals(Visible(made, search))
     events: list[Any] = []
     for _ in range(2):
         branch = Branch(Turn(events.append), Transcript())

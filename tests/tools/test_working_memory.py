@@ -15,13 +15,12 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Event, WorkingChanged, event_from_json, event_to_json
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.memory.tools.working import JournaledWorking, task_memory
-from ba_tui.features.memory.tools.working_values import LARGEST
+from ba_tui.features.memory.tools.working import LARGEST, JournaledWorking, task_memory
 from tests.analysis.servers import await_port, free_port, missing
 
 OTHER = """
 import asyncio, sys
-from ba_tui.features.memory.tools.redis_working import connected
+from ba_tui.features.memory.tools.working import connected
 
 async def main() -> None:
     async with connected(sys.argv[1], "plan-1") as memory:

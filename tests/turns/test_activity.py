@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.core.agent import Agent
+from ba_tui.core.activity import ENDINGS, activities
+from ba_tui.core.agent import Agent, CutAnswers, StepLimit, run_child
 from ba_tui.core.errors import ConnectionLost, StopTurn
 from ba_tui.core.events import (
     MAIN,
@@ -29,19 +30,45 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from ba_tui.core.events.activity import ENDINGS, activities
-from ba_tui.core.loop_limits import CutAnswers, StepLimit
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.spawning import run_child
-from ba_tui.core.teamwork.agents import ENDED, TRANSITIONS, AgentActivity
-from ba_tui.core.teamwork.plans import Plan, PlanState, SubTask, Task
+from ba_tui.core.teamwork import AgentActivity, Plan, PlanState, PlanTask, SubTask
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch, Turn
 from tests.script import Memory, Script, collect, conversation, says
 from tests.turns.test_loop import tool
+
+ENDED_ACTIVITIES: frozenset[AgentActivity] = frozenset({"finished", "error", "cancelled"})
+
+
+def _states(*states: AgentActivity) -> frozenset[AgentActivity]:
+    return frozenset(states)
+
+
+_BEGUN = _states("thinking", "planning")
+_WORKING = _states("planning", "thinking", "acting", "observing", "replanning")
+_LEFT = _states("awaiting_approval", "paused") | ENDED_ACTIVITIES
+TRANSITIONS: Mapping[AgentActivity, frozenset[AgentActivity]] = {
+    "idle": _BEGUN,
+    "planning": _states("thinking", "acting", "observing", "replanning") | _LEFT,
+    "thinking": _states("planning", "acting", "replanning") | _LEFT,
+    "acting": _states("planning", "thinking", "observing", "replanning") | _LEFT,
+    "observing": _states("planning", "thinking", "acting", "replanning") | _LEFT,
+    "replanning": _states("planning", "thinking", "acting", "observing") | _LEFT,
+    "awaiting_approval": _WORKING | _states("paused") | ENDED_ACTIVITIES,
+    "paused": _WORKING | _states("awaiting_approval") | ENDED_ACTIVITIES,
+    "finished": _BEGUN,
+    "error": _BEGUN,
+    "cancelled": _BEGUN,
+}
+"""The allowed next states of each state.
+
+``thinking``: the model works on its answer; ``acting``: calls or subtasks run; ``observing``: their results were sent
+to the model, and its answer has not begun; ``planning`` and ``replanning``: a plan is made, or the mode is plan and the
+model thinks. A new turn starts again after the end of the last one.
+"""
 
 
 def states(events: Sequence[Event], agent: str = MAIN) -> list[AgentActivity]:
@@ -58,7 +85,7 @@ def assert_legal(events: Sequence[Event], journal: Memory) -> None:
         assert all(change.activity in TRANSITIONS[change.before] for change in own)
         (ending,) = [event for event in events if isinstance(event, TurnEnded) and event.agent == agent]
         assert own[-1].activity == ENDINGS[ending.reason]
-        assert sum(change.activity in ENDED for change in own) == 1
+        assert sum(change.activity in ENDED_ACTIVITIES for change in own) == 1
     assert {event.agent for event in events if isinstance(event, TurnStarted)} == {each.agent for each in changes}
     assert activities(journal.read()) == [(each.at, each.agent, each.activity) for each in changes]
 
@@ -171,7 +198,7 @@ def test_what_a_dead_process_left_was_cancelled():
 
 
 def test_plans_are_planning_replanning_and_acting():
-    task, step = Task("t", "Go"), SubTask("s1", "Look", status="executing")
+    task, step = PlanTask("t", "Go"), SubTask("s1", "Look", status="executing")
 
     def plan(state: PlanState, replans: int = 0) -> PlanChanged:
         return PlanChanged(Plan("p", task, state=state, replans=replans))

@@ -10,22 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.agent import Agent, Interceptor
-from ba_tui.core.agent_spec import Budget
-from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
+from ba_tui.core.agent import Agent, BudgetLimit, ChildResult, CutAnswers, Interceptor, StepLimit, run_child
+from ba_tui.core.effects import READ_ONLY, UNLIMITED, AgentCeiling, Effect
 from ba_tui.core.errors import ConnectionLost, StopTurn
 from ba_tui.core.events import TRANSIENT, Answered, Asked, Event, MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.ledger import Ledger
-from ba_tui.core.loop_limits import BudgetLimit, CutAnswers, StepLimit
 from ba_tui.core.messages import ToolOutput, Usage
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult
-from ba_tui.core.spawning import ChildResult, run_child
+from ba_tui.core.teamwork import Budget
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.observe.metrics import Metrics
+from ba_tui.observe.metrics import CallMetrics
 from tests.script import Memory, Script, collect, conversation, kinds, says
 from tests.turns.test_loop import echo, paired, tool
 
@@ -171,7 +169,7 @@ async def test_a_budget_counts_the_children_and_ends_only_whom_it_is_for():
     assert result.status == "limit"
     assert result.error
     assert "300 tokens for main/explore-1: 550" in result.error.message
-    ledger, metrics = Ledger(), Metrics()
+    ledger, metrics = Ledger(), CallMetrics()
     for event in events:
         ledger.apply(event)
         metrics.apply(event)
@@ -197,7 +195,7 @@ async def test_state_belongs_to_one_agent_and_one_turn():
 
 
 CEILINGS = st.builds(
-    Ceiling,
+    AgentCeiling,
     st.frozensets(st.sampled_from(Effect)),
     st.none() | st.frozensets(st.sampled_from(["read_file", "shell", "edit_file"])),
     st.booleans(),
@@ -205,7 +203,7 @@ CEILINGS = st.builds(
 
 
 @given(CEILINGS, CEILINGS)
-def test_a_child_has_the_ceiling_that_both_allow(parent: Ceiling, child: Ceiling) -> None:
+def test_a_child_has_the_ceiling_that_both_allow(parent: AgentCeiling, child: AgentCeiling) -> None:
     both = child.within(parent)
     assert both == both.within(parent).within(child) == parent.within(child)
     assert parent.within(UNLIMITED) == parent

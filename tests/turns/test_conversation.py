@@ -16,7 +16,7 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, ModeChanged, ModelChanged, Rewound, Titled, TurnEnded
 from ba_tui.core.messages import Message, reminder
-from ba_tui.core.ports.brain import Admitted
+from ba_tui.core.ports.brain import AdmittedPrompt
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.turn import Branch
 from tests.script import Memory, Mind, Script, collect, conversation, says, thinking
@@ -34,8 +34,8 @@ class Counting(Mind):
         self.made: list[tuple[str, Script]] = []
         self.chosen = ""
 
-    async def admit(self, prompt: Message, branch: Branch) -> Admitted:
-        return Admitted((reminder("a note of a hook"),), self.chosen)
+    async def admit(self, prompt: Message, branch: Branch) -> AdmittedPrompt:
+        return AdmittedPrompt((reminder("a note of a hook"),), self.chosen)
 
     def agent(self, model: str) -> Agent:
         provider = Script(*[says(f"by {model}")] * 9)

@@ -154,7 +154,7 @@ async def test_a_call_that_is_stopped_says_by_whom(end: str):
         await turn.wait()
     await talk.close()
     (result,) = [event.result.text for event in await following if isinstance(event, ToolFinished)]
-    assert ("the session was closed" in result, "by the person" in result) == (end == "close", end == "cancel")
+    assert ("the session was closed" in result, "by the user" in result) == (end == "close", end == "cancel")
 
 
 def impossible(*ids: str) -> Message:

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from ba_tui.core.conversation import Conversation
+from ba_tui.core.conversation import LAG, Conversation, Followers
 from ba_tui.core.events import TRANSIENT, Event, MessageDone, TextDelta, TurnEnded
-from ba_tui.core.following import LAG, Followers
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.transcript import Transcript

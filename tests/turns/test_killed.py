@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace
 from tests.program import Program
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def wire_is_valid(messages: list[dict[str, Any]]) -> bool:
-    """Roles alternate from the person's on, and every call is answered in the next message."""
+    """Roles alternate from the user's on, and every call is answered in the next message."""
     roles = [message["role"] for message in messages]
     expected = ["user", "assistant"] * len(roles)
     calls = [
@@ -64,7 +64,7 @@ def test_killed_in_a_tool_call(ba: Program):
     sign = os.open(ba.folder / "started", os.O_RDONLY | os.O_NONBLOCK)
     length = f"600.{os.getpid()}"
     command = f"echo > started; exec sleep {length}"
-    call = Planned("shell", {"command": command})
+    call = ScriptedCall("shell", {"command": command})
     with ModelServer([Step(say="I run it.", calls=(call,))]) as server:
         process = at(ba, server).start("-p", "--allow", f"shell({command})", "run the long job")
         assert process.stdout

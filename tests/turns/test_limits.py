@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.goal_check import GoalCheck
-from ba_tui.core.agent import Agent
+from ba_tui.context.reminders import GoalCheck
+from ba_tui.core.agent import Agent, ErrorBudget, Escalation, StepLimit, run_child
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import ConnectionLost
 from ba_tui.core.events import Asked, Event, MessageDone, Notice, SideRequest, Steered, ToolFinished, TurnEnded
-from ba_tui.core.loop_limits import ErrorBudget, Escalation, StepLimit
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.spawning import run_child
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.tools.guards.repeats import repeats
 from tests.script import Script, collect, conversation, says

@@ -16,7 +16,7 @@ from ba_tui.core.events import Event, MessageDone, ToolFinished, ToolStarted, Tu
 from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.results import ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.resources import folder_slug, places
 from ba_tui.sessions.records import FILE, Header
 from tests.remembering.world import heard, playing
@@ -80,7 +80,7 @@ async def test_keys_live_while_a_session_of_50_megabytes_goes_on(
     id = await asyncio.to_thread(long_session, tmp_path)
     (places().config / "models.yaml").write_text("models:\n- {match: [any], window: 100000000}\n")
     with playing(monkeypatch) as model:
-        model += [Step(calls=(Planned("glob", {"pattern": "*"}),)), Step(say="It is read.")]
+        model += [Step(calls=(ScriptedCall("glob", {"pattern": "*"}),)), Step(say="It is read.")]
         flags = {"model": "openai/any", "memory.embedder": "off", "memory.summaries": False}
         library = (await asyncio.to_thread(connect, flags, tmp_path)).library
         talk = await asyncio.to_thread(library.open, id)

@@ -45,7 +45,7 @@ def outputs(messages: Any) -> list[ToolOutput]:
 
 
 def paired(messages: Any) -> bool:
-    """Every call is answered once, in the next message; roles alternate; the first is the person's."""
+    """Every call is answered once, in the next message; roles alternate; the first is the user's."""
     roles = [message.role for message in messages]
     if roles[:1] != ["user"] or any(a == b for a, b in itertools.pairwise(roles)):
         return False

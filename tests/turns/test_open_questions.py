@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.agent import Agent
+from ba_tui.core.agent import Agent, run_child
 from ba_tui.core.effects import Effect
 from ba_tui.core.events import (
     Answered,
@@ -25,13 +25,11 @@ from ba_tui.core.events import (
     TurnResumed,
 )
 from ba_tui.core.messages import ToolOutput
-from ba_tui.core.open_turn import OpenTurn
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.core.spawning import run_child
 from ba_tui.core.tool import Call, Tool
-from ba_tui.core.transcript import INTERRUPTED
+from ba_tui.core.transcript import INTERRUPTED, OpenTurn
 from ba_tui.core.turn import Turn
 from tests.script import Memory, Mind, Script, conversation, says, thinking
 from tests.turns.test_loop import tool
@@ -276,7 +274,8 @@ async def test_an_interruption_is_an_answer():
     await until(turn, Asked)
     turn.cancel()
     await turn.wait()
-    assert isinstance(journal.read()[-1], TurnEnded)
+    ending = journal.read()[-1]
+    assert ending == TurnEnded("cancelled", at=ending.at)
     assert talk.go_on() is None
 
 

@@ -1,4 +1,4 @@
-"""A system that starts no further thread, as at a limit of processes: the turn ends with a message, at once."""
+"""A system that cannot start another thread, as at a limit of processes: the turn ends with a message, at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ba_tui.core.errors import NoThread, no_thread, off_loop, started
-from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap
 from ba_tui.permissions.sandbox.confinement import FoundSandbox, Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.layout import Bubblewrap
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from tests.program import Program
 
 LIMITED = """
@@ -51,7 +51,7 @@ def test_the_turn_ends_with_a_message(tmp_path: Path, refused: str) -> None:
     """The call of the tool can't be made."""
     ba, done = limited(tmp_path, refused, STEPS)
     assert done.returncode == 2
-    assert "ba: The system starts no further thread: a limit of processes (ulimit -u)" in done.stderr
+    assert "ba: The system cannot start another thread: a limit of processes (ulimit -u)" in done.stderr
     assert "RuntimeError" not in done.stderr
     assert "Done." not in done.stdout
     assert [event["reason"] for event in ba.events() if event["type"] == "turn_ended"] == ["error"]
@@ -82,7 +82,9 @@ def test_a_search_for_secrets_that_can_not_begin_is_one_line_of_the_log(
             thread.join(20)
     sandbox.close()
     (record,) = caplog.records
-    assert "The workspace was not searched for files with secrets: The system starts no further" in record.getMessage()
+    assert (
+        "The workspace was not searched for files with secrets: The system cannot start another" in record.getMessage()
+    )
     assert record.exc_info is None
 
 

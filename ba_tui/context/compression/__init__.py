@@ -1,1 +1,1 @@
-"""Compression of long conversations: by rules, by a model, by leaving out. May import what context may."""
+"""Compression of long conversations: by rules, by a model, by truncation. May import the same as context."""

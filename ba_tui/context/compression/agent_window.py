@@ -1,30 +1,27 @@
-"""The context window of one agent: how its tokens are counted, how full it is, and what compresses it."""
+"""The context window of one agent: token counts, fill level, and compression."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from ba_tui.context.compression.compressor import Compressor, CompressorContext, no_veto
+from ba_tui.context.compression.compressor import Compressor, CompressorContext, SummaryBudget, no_veto
 from ba_tui.context.compression.gauge import Gauge
-from ba_tui.context.compression.selection import SummaryBudget
-from ba_tui.context.compression.summarize import Summarizer, Writer
-from ba_tui.context.compression.summary_cache import SummaryCache
-from ba_tui.context.prompt_notes import PromptNotes
+from ba_tui.context.compression.summarize import Summarizer, SummaryCache, Writer
+from ba_tui.context.nested_instructions import PromptNotes
 from ba_tui.core.events import Event
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.providers.access import ProviderAccess
-from ba_tui.providers.in_use import ModelInUse
-from ba_tui.providers.small_model import SmallModel
-from ba_tui.providers.tokens.calibration import Calibration
-from ba_tui.providers.tokens.in_use import Tokens
-from ba_tui.resources import Places, bundled
+from ba_tui.providers.agent_model import AgentModel, SmallModel
+from ba_tui.providers.tokens.calibration import TokenCalibration, Tokens
+from ba_tui.providers.tokens.counter import Pixels
+from ba_tui.resources import UserFolders, bundled
 from ba_tui.settings import Settings
 
 
 class RequestOverhead:
-    """The system prompt and the tools that the model is told of, as ``head`` has them now."""
+    """The size of the system prompt and the tools, which ``head`` returns."""
 
     def __init__(self, head: Callable[[], tuple[str, Sequence[Tool]]], tokens: Tokens) -> None:
         self._head = head
@@ -35,7 +32,7 @@ class RequestOverhead:
         return self._tokens.text(system) + self._tokens.count_tools(tools)
 
     def size(self) -> int:
-        """In bytes."""
+        """Return their bytes."""
         system, tools = self._head()
         shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in tools)
         return sum(len(text.encode()) for text in (system, *shown))
@@ -46,37 +43,38 @@ SUMMARIES = "summaries"
 
 @frozen
 class WindowSources:
-    """What the windows of all agents of a session share. ``encoders`` say how tokens are counted, ``pixels`` gives
-    width and height of a picture; ``veto``, ``notes`` and ``history`` are for the compressor."""
+    """The parts that the windows of all agents of a session share. ``encoders``: files of token counts; ``pixels``
+    gives width and height of a picture; ``veto``, ``notes`` and ``history`` are for the compressor."""
 
     settings: Settings
     access: ProviderAccess
-    where: Places
+    where: UserFolders
     budget: SummaryBudget
     encoders: Sequence[Path]
-    calibration: Calibration
-    pixels: Callable[[bytes], tuple[int, int] | None]
+    calibration: TokenCalibration
+    pixels: Pixels
     notes: PromptNotes
     history: Callable[[], Awaitable[Sequence[Event]]]
     veto: Callable[[str, str], Awaitable[str | None]] = no_veto
 
 
 class AgentWindow:
-    """``system`` and ``tools`` go with every request; ``recalling``: the tools once notes stand for earlier rounds."""
+    """Counts tokens and compresses for one agent. ``system`` and ``tools`` are in every request; ``recalling`` returns
+    the tools that are listed once notes replace earlier rounds."""
 
     def __init__(
         self,
         shared: WindowSources,
-        model: ModelInUse,
+        model: AgentModel,
         system: str,
         tools: Callable[[], Sequence[Tool]],
         recalling: Callable[[], Sequence[Tool]],
     ) -> None:
         settings = shared.settings.compression
         self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
-        self.overhead = RequestOverhead(lambda: model.told(system, tools()), self.tokens)
+        self.overhead = RequestOverhead(lambda: model.request_head(system, tools()), self.tokens)
         self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
-        # Twice the cap: some models think before they write.
+        # Twice the cap: some models reason before they write.
         self._summaries = SmallModel(shared.access, model.info, 2 * settings.summary_tokens)
         prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
         cache = SummaryCache(shared.where.cache / SUMMARIES, settings.cache_size, settings.cache_hours)

@@ -1,42 +1,88 @@
-"""When a conversation is compressed, which way, and how full the window is afterwards: core.agent.Interceptor.
+"""When a conversation is compressed and by which strategy, and how full the window is afterwards:
+core.agent.Interceptor.
 
-The ways themselves are extract, truncate and summarize; a prompt that a provider refuses comes in through overflow.
+The strategies are in ``strategies``. A prompt that a provider refuses as too long is compressed by ``shorten``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ba_tui.context.compression import selection
 from ba_tui.context.compression.gauge import Gauge, uncounted
 from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
-from ba_tui.context.compression.selection import Case, SummaryBudget, choose
 from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
 from ba_tui.context.reminders import without_stale
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message, Usage
+from ba_tui.core.provider import ModelRequest
+from ba_tui.core.results import Todo
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.core.work import Todo
+from ba_tui.settings.sections.models import CompressionSettings
 
 if TYPE_CHECKING:
-    from ba_tui.context.compression.drafts import Split, SummaryDraft
+    from ba_tui.context.compression.strategies import Split, SummaryDraft
+
+
+Way: TypeAlias = Literal["truncate", "extract", "summarize"]
+HOUR = 3_600.0
+
+
+class SummaryBudget:
+    """A budget in US dollars for summaries within any hour, over all conversations of this process."""
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._spent: deque[tuple[float, float]] = deque()
+
+    def spend(self, cost: float) -> None:
+        self._spent.append((self._clock(), cost))
+
+    def left(self) -> float:
+        while self._spent and self._clock() - self._spent[0][0] >= HOUR:
+            self._spent.popleft()
+        return max(0.0, self.limit - sum(cost for _, cost in self._spent))
+
+
+@frozen
+class Case:
+    """``cost`` of a summary in US dollars, None when the model's price is unknown; ``left`` of the hour's budget."""
+
+    messages: int
+    cost: float | None = None
+    left: float = 0.0
+
+
+def choose(choices: CompressionSettings, case: Case) -> Way:
+    """Return the strategy of the settings. By default a model is asked for long conversations only, and never at an
+    unknown price."""
+    if choices.strategy != "auto":
+        return choices.strategy
+    if not choices.enable_llm_summarization or case.messages < choices.extract_below:
+        return "extract"
+    if case.messages < choices.summarize_from or case.cost is None or case.cost > case.left:
+        return "extract"
+    return "summarize"
+
 
 log = logging.getLogger(__name__)
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 LEAST = 400
-"""Tokens that the messages get even where the system prompt and the tools leave no room."""
+"""The least tokens for messages, even if the system prompt and the tools leave no room."""
 TOOLS = 300
-"""Tokens kept for the tools that join when a conversation is compressed."""
+"""Tokens reserved for the tools that are added by a compression."""
 WORTH = 0.98
-"""What is not made smaller than this share is left as it is."""
+"""A compression to more than this share is discarded."""
 
 
 async def no_veto(trigger: str, focus: str) -> str | None:
@@ -51,34 +97,15 @@ def _nothing_again(transcript: Transcript) -> Sequence[Message]:
     return ()
 
 
-class CompressorSettings(selection.SelectionSettings, Protocol):
-    """What a person may set (settings.Compression)."""
-
-    @property
-    def enabled(self) -> bool: ...
-
-    @property
-    def trigger(self) -> float: ...
-
-    @property
-    def target(self) -> float: ...
-
-    @property
-    def keep_rounds(self) -> int: ...
-
-    @property
-    def summary_tokens(self) -> int: ...
-
-
 @frozen
 class CompressorContext:
-    """``veto``: why it must not be done now, by trigger and focus; ``again``: notes that a compression may have taken
-    away and that must be said again; ``events``: all of the session so far; ``tools``: lists the tools that read what
-    was compressed, and returns all that are listed then."""
+    """``veto`` returns why compression is forbidden, by trigger and focus; ``again`` returns notes that a compression
+    removed and that must be repeated; ``events`` returns all events of the session; ``tools`` lists the tools that read
+    what was compressed, and returns all listed tools."""
 
     gauge: Gauge
-    summarizer: Summarizer | None = None
-    budget: SummaryBudget = field(default_factory=lambda: SummaryBudget(0.0))
+    summarizer: Summarizer
+    budget: SummaryBudget
     veto: Callable[[str, str], Awaitable[str | None]] = no_veto
     again: Callable[[Transcript], Sequence[Message]] = _nothing_again
     events: Callable[[], Awaitable[Sequence[Event]]] = _no_events
@@ -87,8 +114,8 @@ class CompressorContext:
 
 @frozen
 class Task:
-    """One compression: of which messages, why, and how many tokens the messages may have (``target``, at worst
-    ``limit``). ``used``: tokens of the request as it is; ``ratio``: what the vendor counts for each of ours."""
+    """One compression: its messages, its reason, and how many tokens the messages may have (``target``, at worst
+    ``limit``). ``used``: tokens of the current request; ``ratio``: the vendor's tokens for each of ours."""
 
     messages: tuple[Message, ...]
     starts: Mapping[str, int]
@@ -102,46 +129,46 @@ class Task:
 
 
 class Compressor:
-    """Of one conversation and its sub-agents."""
+    """Compresses one conversation and those of its sub-agents."""
 
-    def __init__(self, choices: CompressorSettings, means: CompressorContext) -> None:
+    def __init__(self, choices: CompressionSettings, context: CompressorContext) -> None:
         self._choices = choices
-        self._means = means
+        self._context = context
         self._transcripts: dict[str, Transcript] = {}
         self._drafts: dict[str, SummaryDraft] = {}
         self._left: dict[str, int] = {}
-        """The size at which compressing a branch did not help, or was not allowed."""
+        """The size at which compressing a branch failed or was forbidden."""
         self._again: set[str] = set()
         self._listed = False
         """Whether the tools that read what was compressed are listed."""
         self._owed = NOTHING
-        """For summaries that came to nothing; goes out with the next compression."""
+        """The cost of failed summaries, reported with the next compression."""
 
     async def before(self, branch: Branch) -> None:
-        """Compresses when the window is too full for what comes."""
+        """Compress when the window is too full for the next request."""
         transcript = branch.transcript
         if self._transcripts.get(branch.name) is not transcript and any(map(is_compressed, transcript.messages)):
-            # A session that goes on: its notes name tools.
+            # A resumed session: its notes name tools.
             self.tools()
         self._transcripts[branch.name] = transcript
         await self._adopt(branch)
-        if self._choices.enabled and not self._means.gauge.spacious(transcript.messages, self._choices.trigger):
-            await self._means.gauge.ready(transcript.messages)
-            used = self._means.gauge.used(transcript.messages)
-            if used > self._means.gauge.room * self._choices.trigger and used > self._left.get(branch.name, 0):
+        if self._choices.enabled and not self._context.gauge.spacious(transcript.messages, self._choices.trigger):
+            await self._context.gauge.ready(transcript.messages)
+            used = self._context.gauge.used(transcript.messages)
+            if used > self._context.gauge.room * self._choices.trigger and used > self._left.get(branch.name, 0):
                 await self._make_room(branch, used)
         if branch.name in self._again:
             self._again.discard(branch.name)
-            for note in self._means.again(transcript):
+            for note in self._context.again(transcript):
                 branch.emit(Steered(note))
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        """A summary that is being written may come in the next turn."""
+        """Do nothing: a summary that is being written may be used in the next turn."""
 
     async def _make_room(self, branch: Branch, used: int) -> None:
-        # It is not tried again for every message that joins.
+        # Not tried again for every further message.
         self._left[branch.name] = used + used // 50
-        if reason := await self._means.veto("auto", ""):
+        if reason := await self._context.veto("auto", ""):
             text = f"The conversation is long, and a hook blocks compression: {reason}"
             branch.emit(Notice(text, "warning", "/compact tries again."))
             return
@@ -149,8 +176,8 @@ class Compressor:
             branch.emit(done)
 
     async def now(self, branch: Branch, focus: str = "") -> None:
-        """The person wants it. Raises UsageError when a hook is against it or nothing can be made smaller."""
-        if reason := await self._means.veto("manual", focus):
+        """Compress on the user's command. Raises UsageError when a hook forbids it or nothing can be made smaller."""
+        if reason := await self._context.veto("manual", focus):
             raise UsageError(f"A hook blocks compression: {reason}")
         done = await self._compress(branch.name, branch.transcript, "manual", focus)
         if done is None:
@@ -159,39 +186,46 @@ class Compressor:
 
     async def undo(self, branch: Branch) -> None:
         """See core.ports.context.Condenser."""
-        events = await self._means.events()
+        events = await self._context.events()
         back = await asyncio.to_thread(_strategies().undone, events, branch.transcript)
         if back is None:
             raise UsageError("There is no compression to undo.", "/compact compresses.")
         messages, start = uncounted(back[0]), back[1]
         self._drop(branch.name)
-        gauge = self._means.gauge
+        gauge = self._context.gauge
         before, after = gauge.used(branch.transcript.messages), gauge.used(messages)
         kept = "everything before it and since"
         bill, used = self._billed(NOTHING)
         branch.emit(Compressed(messages, "undo", before, after, bill.cost, kept, start, used, bill.estimate))
 
     async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
-        """A provider refused ``messages`` as too long, in these ``words``. None when nothing helps."""
-        self._means.gauge.learn(words)
+        """Compress ``messages``, which a provider refused as too long in these ``words``. Returns None when nothing
+        helps."""
+        self._context.gauge.learn(words)
         name, transcript = self._owner(messages)
-        if await self._means.veto("auto", ""):
+        if await self._context.veto("auto", ""):
             return None
         return await self._compress(name, transcript, "overflow", messages=messages)
 
+    async def shorten(self, request: ModelRequest, words: str) -> tuple[Compressed, ModelRequest] | None:
+        """Return the compression of a request that a provider refused as too long in these ``words``, and the shorter
+        request; None when nothing helps."""
+        done = await self.rescue(request.messages, words)
+        return done and (done, replace(request, messages=done.messages, tools=self.tools(request.tools)))
+
     def tools(self, given: Sequence[Tool] = ()) -> Sequence[Tool]:
-        """List the tools that read what was compressed; returns all tools of the next request, by default ``given``."""
+        """List the tools that read what was compressed; return all tools of the next request, by default ``given``."""
         self._listed = True
-        return self._means.tools() if self._means.tools else given
+        return self._context.tools() if self._context.tools else given
 
     async def close(self) -> None:
-        """Nobody waits for summaries any more."""
+        """Cancel summaries that are being written."""
         for draft in self._drafts.values():
             draft.task.cancel()
         await asyncio.gather(*(draft.task for draft in self._drafts.values()), return_exceptions=True)
 
     def _owner(self, messages: Sequence[Message]) -> tuple[str, Transcript]:
-        """The branch that a request with ``messages`` is of."""
+        """Return the branch of a request with ``messages``."""
         for name, transcript in self._transcripts.items():
             here = transcript.messages
             if here and messages and here[-1].id == messages[-1].id:
@@ -212,7 +246,7 @@ class Compressor:
         way, parts = await asyncio.to_thread(self._way, task)
         self._drop(name)
         failed = ""
-        if way == "summarize" and parts and (trigger == "manual" or task.used > self._means.gauge.room):
+        if way == "summarize" and parts and (trigger == "manual" or task.used > self._context.gauge.room):
             try:
                 summary = await self._summary(parts.source, focus)
             except ProviderError as error:
@@ -232,8 +266,8 @@ class Compressor:
         return done
 
     def _task(self, messages: tuple[Message, ...], transcript: Transcript, trigger: Trigger, focus: str) -> Task:
-        gauge, choices = self._means.gauge, self._choices
-        ratio, fixed = gauge.ratio(messages), gauge.fixed() + (0 if self._listed or not self._means.tools else TOOLS)
+        gauge, choices = self._context.gauge, self._choices
+        ratio, fixed = gauge.ratio(messages), gauge.fixed() + (0 if self._listed or not self._context.tools else TOOLS)
         used = round(ratio * gauge.estimate(messages))
         goal = gauge.room * choices.target
         if trigger != "auto":
@@ -243,21 +277,20 @@ class Compressor:
         starts = dict(transcript.rounds)
         return Task(messages, starts, transcript.todos, trigger, focus, used, ratio, target, limit)
 
-    def _way(self, task: Task) -> tuple[selection.Way, Split | None]:
-        """Which way, and for a summary what it is to be of; None where everything is too new for one."""
-        summarizer, count = self._means.summarizer, self._means.gauge.count
+    def _way(self, task: Task) -> tuple[Way, Split | None]:
+        """Return the strategy, and the parts of the conversation for a summary; None where everything is too new for
+        one."""
+        summarizer, count = self._context.summarizer, self._context.gauge.count
         keep = Keep(self._choices.keep_rounds, task.starts)
         room = task.target - self._choices.summary_tokens
-        parts = _strategies().split(task.messages, keep, room, count) if summarizer else None
+        parts = _strategies().split(task.messages, keep, room, count)
         many = len(task.messages) >= self._choices.summarize_from
-        cost = summarizer.expected(parts.source) if summarizer and parts and many else None
-        return choose(self._choices, Case(len(task.messages), cost, self._means.budget.left())), parts
+        cost = summarizer.expected(parts.source) if parts and many else None
+        return choose(self._choices, Case(len(task.messages), cost, self._context.budget.left())), parts
 
     async def _summary(self, source: Sequence[Message], focus: str) -> Summary:
-        """Its price counts against the hour from the start."""
-        summarizer, budget = self._means.summarizer, self._means.budget
-        if summarizer is None:
-            raise ProviderError("No model is configured to write the summary.")
+        """Write a summary. Its expected price is taken from the hour's budget at the start."""
+        summarizer, budget = self._context.summarizer, self._context.budget
         expected = await asyncio.to_thread(summarizer.expected, source) or 0.0
         budget.spend(expected)
         summary = await summarizer.summarize(source, focus)
@@ -267,45 +300,41 @@ class Compressor:
 
     def _by_rules(self, task: Task, way: Literal["truncate", "extract"]) -> Compression:
         keep = Keep(self._choices.keep_rounds, task.starts)
-        count = self._means.gauge.count
+        count = self._context.gauge.count
         if way == "truncate":
             return self._checked(task, _strategies().truncate(task.messages, task.target, count, keep))
         return self._checked(task, _strategies().extract(task.messages, task.target, count, keep, task.focus))
 
     def _with_summary(self, task: Task, parts: Split, summary: Summary) -> Compression:
         messages = (*self._noted(task, parts, summary), *parts.rest)
-        count, keep = self._means.gauge.count, Keep(parts.keep, task.starts)
+        count, keep = self._context.gauge.count, Keep(parts.keep, task.starts)
         kept = _kept(parts, summary)
-        if count(messages) > task.target:
-            made = _strategies().extract(messages, task.target, count, keep)
-            kept += "; long results of these were shortened" if made.stubs else ""
-            messages = made.messages
-        return self._checked(task, Compression(messages, turn_start(messages, task.starts), kept))
+        made = _strategies().extract(messages, task.target, count, keep)
+        kept += "; long results of these were shortened" if made.stubs else ""
+        return self._checked(task, replace(made, kept=kept, stubs=()))
 
     def _noted(self, task: Task, parts: Split, summary: Summary) -> tuple[Message, ...]:
         notes = _strategies().with_summary(summary, task.todos, parts.source, task.starts)
-        return opening(_strategies().within(notes, task.target, self._means.gauge.count))
+        return opening(_strategies().within(notes, task.target, self._context.gauge.count))
 
     def _checked(self, task: Task, made: Compression) -> Compression:
-        """What goes out always fits and is always sound."""
-        count = self._means.gauge.count
+        """Return a compression that fits and breaks no rule."""
+        count = self._context.gauge.count
         wrong = _strategies().faults(made.messages, task.messages)
         if wrong:
             log.error("a compression broke a rule: %s", wrong[0])
             made = _strategies().truncate(task.messages, task.target, count, Keep(0, task.starts))
         if wrong and _strategies().faults(made.messages, task.messages):
             messages = _strategies().fit(task.messages, task.target, count, task.starts)
-            made = Compression(messages, 0, "the last words of the person")
+            made = Compression(messages, turn_start(messages, task.starts), "the last words of the user")
         if count(made.messages) > task.limit:
             messages = _strategies().fit(made.messages, task.target, count, task.starts)
             made = Compression(messages, turn_start(messages, task.starts), made.kept, made.stubs)
         return made
 
-    def _finished(
-        self, name: str, task: Task, made: Compression, way: selection.Way, bill: Bill = NOTHING
-    ) -> Compressed | None:
-        """The event, or None when it is not worth it."""
-        gauge = self._means.gauge
+    def _finished(self, name: str, task: Task, made: Compression, way: Way, bill: Bill = NOTHING) -> Compressed | None:
+        """Return the event of a compression, or None when it saves too little."""
+        gauge = self._context.gauge
         after = round(task.ratio * gauge.estimate(made.messages))
         if after >= task.used * WORTH:
             return None
@@ -314,14 +343,14 @@ class Compressor:
             self._again.add(name)
         return self._event(task, made, way, after, bill)
 
-    def _event(self, task: Task, made: Compression, way: selection.Way, after: int, bill: Bill) -> Compressed:
+    def _event(self, task: Task, made: Compression, way: Way, after: int, bill: Bill) -> Compressed:
         self.tools()
         bill, used = self._billed(bill)
         facts = (bill.cost, made.kept, made.turn_start, used, bill.estimate)
         return Compressed(uncounted(made.messages), way, task.used, after, *facts)
 
     def _billed(self, bill: Bill) -> tuple[Bill, Usage | None]:
-        """Cost and usage for an event: ``bill`` with what is owed."""
+        """Return cost and usage for an event, including unreported costs."""
         bill, self._owed = bill + self._owed, NOTHING
         return bill, bill.usage if bill.usage.prompt or bill.usage.output else None
 
@@ -330,7 +359,7 @@ class Compressor:
             self._owed += error.bill
 
     def _drop(self, name: str) -> None:
-        """Nobody waits for the summary of a branch any more; one that has come was paid for."""
+        """Cancel the summary of a branch; the cost of a finished one is reported later."""
         draft = self._drafts.pop(name, None)
         if draft is None or draft.task.cancel() or draft.task.cancelled():
             return
@@ -340,7 +369,7 @@ class Compressor:
             self._owed += draft.task.result().bill
 
     def _begin_draft(self, name: str, parts: Split, done: Compressed) -> None:
-        """The turn goes on with what rules kept; the summary takes its place when it has come."""
+        """Start a summary that replaces the result of the rules when it is written."""
         work = self._summary(parts.source, "")
         if (draft := _strategies().drafted(parts, done.messages)) is None:
             work.close()
@@ -349,7 +378,7 @@ class Compressor:
         self._drafts[name] = _strategies().SummaryDraft(task, draft, parts)
 
     async def _adopt(self, branch: Branch) -> None:
-        """Let a summary that has come take the place of what rules kept, if that still opens the conversation."""
+        """Replace the result of the rules by a finished summary, if the conversation still begins with it."""
         draft = self._drafts.get(branch.name)
         if draft is None or not draft.task.done():
             return
@@ -369,7 +398,7 @@ class Compressor:
         task = await asyncio.to_thread(self._task, given, transcript, "auto", "")
         messages = (*self._noted(task, draft.parts, summary), *without_stale(rest))
         made = Compression(messages, turn_start(messages, task.starts), _kept(draft.parts, summary))
-        gauge = self._means.gauge
+        gauge = self._context.gauge
         after = round(task.ratio * gauge.estimate(messages))
         if _strategies().faults(messages, given) or after > gauge.room * self._choices.target:
             self._owed += summary.bill
@@ -379,7 +408,7 @@ class Compressor:
 
 
 def _strategies():
-    """Not before something is compressed: most conversations never are."""
+    """Load the strategies with the first compression: most conversations need none."""
     from ba_tui.context.compression import strategies  # noqa: PLC0415
 
     return strategies

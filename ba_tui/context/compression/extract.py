@@ -1,6 +1,6 @@
 """Compression by rules: old bulky observations become stubs, old rounds become notes. No model is asked.
 
-What the notes hold is said in facts.py and digest.py, what becomes of the last rounds in tail.py.
+``facts`` and ``notes`` decide what the notes say.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from ba_tui.context.compression.digest import WORDS_SHARE, chosen, notes_before, size_of_texts
-from ba_tui.context.compression.fit import fit
+from ba_tui.context.compression.keywords import KnownWords
 from ba_tui.context.compression.ledger import StringUses
-from ba_tui.context.compression.notes import Notes, read
-from ba_tui.context.compression.novelty import KnownWords
+from ba_tui.context.compression.notes import WORDS_SHARE, Notes, chosen, notes_before, read, size_of_texts
 from ba_tui.context.compression.rounds import KEEP, Compression, Count, Keep, Round, base_id, rounds_of, turn_start
 from ba_tui.context.compression.stubs import (
     CutResult,
     Observation,
     blocks_of,
+    fit,
     known_of,
     observations,
     output_message,
@@ -27,40 +26,39 @@ from ba_tui.context.compression.stubs import (
     stub,
     with_stubs,
 )
-from ba_tui.context.compression.user_text import Written
+from ba_tui.context.compression.user_text import UserText
 from ba_tui.core.messages import Message, ToolOutput
 from ba_tui.core.values import frozen
 
 WHOLE, NEWEST = 0.7, 0.3
-"""The current round stays whole when it has no more than this part of the target; its last step has up to the other."""
+"""The current round stays whole up to the first share of the target; its last step may have up to the second."""
 USUAL, EASED = 0.1, 0.5
-"""The share of the room that the last steps get when older ones become notes, and how much it grows with the part of
-the conversation that has room: the less must go, the less there is to note."""
-# The last rounds in their room: some stay whole, some are shortened, some become notes. The newest weigh most.
+"""The share of the room for the last steps when older ones become notes, and how much it grows with the part of the
+conversation that fits: the less is removed, the less there is to note."""
+# The last rounds in their room: some stay whole, some are shortened, some become notes. The newest have priority.
 
 MOST = 0.75
-"""The share of the room that they have at most."""
+"""The largest share of the room for them."""
 REACH, NEAR = 1.4, 2_500
-"""How far back steps stay, without their bulk: what they had whole, as a multiple of their room; or so many tokens."""
+"""How far back steps stay without their bulk: their original size as a multiple of their room, or so many tokens."""
 LARGEST_STUB, LONGEST_STUB = 0.3, 1_500
-"""What a stub keeps at most: so much of what it stands for, and so many bytes."""
+"""The largest stub: a share of the original, and a number of bytes."""
 OF_THE_ROOM, OF_A_TEXT = 0.5, 0.6
-"""Its bytes for each token of the room, at most; and those of a text of the person for each token of the target."""
+"""Most bytes of a stub for each token of the room, and of a user's text for each token of the target."""
 TOLD = 480
-"""Bytes of a text of the person that are enough to tell what was asked: where there is little room, it has up to one
-for each token of the target."""
+"""Bytes of a user's text that suffice to show the request: in small rooms at most one for each token of the target."""
 
 
 @frozen
 class RecentTail:
-    """``rounds`` stay, those in ``moved`` must become notes; ``cut`` names what was cut of ``whole``."""
+    """``rounds`` stay, those in ``moved`` must become notes; ``cut`` names the shortened items of ``whole``."""
 
     rounds: tuple[Round, ...]
     moved: tuple[Round, ...] = ()
     cut: tuple[str, ...] = ()
     whole: tuple[Round, ...] = ()
     lost: tuple[tuple[int, str], ...] = ()
-    """What is missing of texts of the person, with the number of its round."""
+    """Missing parts of user texts, with the number of their round."""
 
     @property
     def messages(self) -> list[Message]:
@@ -69,8 +67,8 @@ class RecentTail:
 
 @dataclass(slots=True)
 class TailShortening:
-    """Of ``rounds`` of a conversation that gets ``target`` tokens, ``share`` of what it has; at most ``room`` of them
-    are for ``rounds``."""
+    """Shortens ``rounds`` of a conversation that gets ``target`` tokens, ``share`` of its size; at most ``room`` of
+    them are for ``rounds``."""
 
     rounds: tuple[Round, ...]
     target: int
@@ -78,12 +76,12 @@ class TailShortening:
     room: int
     count: Count
     spared: bool = False
-    """The current round has so little that nothing of it is cut."""
+    """The current round is so small that nothing of it is cut."""
     long: bool = False
-    """Its request alone takes too much."""
+    """Its request alone is too long."""
     lines: KnownWords | None = None
-    known: dict[int, tuple[ToolOutput | Written, int]] = field(default_factory=dict[int, Any])
-    """The smallest that each long text can be, and the tokens that saves, by what identifies the text."""
+    known: dict[int, tuple[ToolOutput | UserText, int]] = field(default_factory=dict[int, Any])
+    """The smallest form of each long text and the tokens that it saves, by the text's identity."""
 
     def run(self) -> RecentTail:
         whole = RecentTail(self.rounds)
@@ -103,29 +101,29 @@ class TailShortening:
         if self.spared:
             room = max(room, current)
         moved, kept, tail = list[Round](), list(self.rounds), whole
-        for part in (room, int(room * 0.6), 0):
+        for part in (room, 0):
             moved, kept = self._parted(part)
             tail = self._cut(kept, room) or RecentTail(tuple(kept))
             if self.count(tail.messages) <= min(self.room, most):
                 return replace(tail, moved=tuple(moved), whole=tuple(kept))
-        # One enormous message: it is cut, so that the notes keep their part.
+        # A single enormous message: it is cut, so that the notes keep their share.
         starts = {base_id(item.messages[0]): item.number for item in kept}
         fitted = fit(tail.messages, min(self.room, most), self.count, starts)
         return RecentTail((Round(kept[-1].number, fitted),), tuple(moved), tail.cut)
 
     def lighter(self, tail: RecentTail, room: int) -> RecentTail:
-        """``tail`` in ``room`` tokens if that is possible without fewer rounds or shorter texts of the person."""
+        """Return ``tail`` in ``room`` tokens if that needs no fewer rounds and no shorter user texts."""
         if not tail.whole:
             return self._cut(self.rounds, room, words=False) or tail
         return replace(self, room=room).run()
 
     def widened(self, tail: RecentTail, room: int) -> RecentTail:
-        """``tail`` with less cut, as there turned out to be ``room`` for it."""
+        """Return ``tail`` with less cut, since ``room`` is left for it."""
         again = self._cut(tail.whole, room) if tail.cut and tail.whole else None
         return replace(again, moved=tail.moved) if again else tail
 
     def _cut(self, rounds: Sequence[Round], room: int, *, words: bool = True) -> RecentTail | None:
-        """The oldest of what is bulky cut, one by one, until the rest has room; None when it never has."""
+        """Cut the oldest bulky items one by one until the rest fits; return None when it never does."""
         messages = flat(rounds)
         over = self.count(messages) - room
         cut: dict[tuple[int, int], CutResult] = {}
@@ -141,33 +139,32 @@ class TailShortening:
             over -= saved
             cut[item.message, item.block] = CutResult(blocks_of(smaller), item.span)
             titles.append(item.title)
-            if isinstance(smaller, Written) and isinstance(item.output, Written):
+            if isinstance(smaller, UserText) and isinstance(item.output, UserText):
                 lost.append((item.round, item.output.lost(smaller)))
         if over > 0:
             return None
         return RecentTail(_again(rounds, with_stubs(messages, cut)), cut=tuple(titles), lost=tuple(lost))
 
     def _bulky(self, rounds: Sequence[Round], *, words: bool = True) -> list[Observation]:
-        """What may be cut: results before texts of the person, but a request that takes too much comes before the
-        results of its round; that round last, and its last message never."""
+        """Return what may be cut: results before user texts, but an oversized request before the results of its round;
+        the current round last, and its last message never."""
         size = len(flat(rounds))
         current = size - len(rounds[-1].messages)
 
         def allowed(item: Observation) -> bool:
             if item.message < current:
                 return True
-            if item.message == current and isinstance(item.output, Written):
+            if item.message == current and isinstance(item.output, UserText):
                 return self.long
             return not self.spared and item.message < size - 1
 
-        def order(item: Observation) -> tuple[bool, bool, int]:
-            late = isinstance(item.output, Written) and item.message != current
-            return late, item.message >= current, item.message
+        def order(item: Observation) -> tuple[bool, int]:
+            return isinstance(item.output, UserText) and item.message != current, item.message
 
         return sorted(filter(allowed, observations(rounds, words=words)), key=order)
 
-    def _just(self, item: Observation, over: int) -> tuple[ToolOutput | Written, int]:
-        """``item`` cut, but by no more than must be, and the tokens that saves."""
+    def _just(self, item: Observation, over: int) -> tuple[ToolOutput | UserText, int]:
+        """Return ``item`` cut as little as possible, and the tokens that it saves."""
         smallest, saved = self._smallest(item)
         for bytes_ in (3, 1.5):
             if saved <= over:
@@ -177,8 +174,8 @@ class TailShortening:
                 return larger, less
         return smallest, saved
 
-    def _smallest(self, item: Observation) -> tuple[ToolOutput | Written, int]:
-        key = id(item.output) if isinstance(item.output, ToolOutput) else hash(item.output)
+    def _smallest(self, item: Observation) -> tuple[ToolOutput | UserText, int]:
+        key = _key(item)
         if key not in self.known:
             self.lines = self.lines or known_of(observations(self.rounds))
             smaller = stub(item, self._longest(item), self.lines)
@@ -186,27 +183,29 @@ class TailShortening:
         return self.known[key]
 
     def _longest(self, item: Observation) -> int:
-        """Bytes of its stub."""
-        if isinstance(item.output, Written):
+        """Return the bytes of its stub."""
+        if isinstance(item.output, UserText):
             return max(int(self.target * OF_A_TEXT), min(TOLD, self.target))
         return min(LONGEST_STUB, int(self.room * OF_THE_ROOM), int(item.size * LARGEST_STUB))
 
-    def _hoped(self, item: Observation) -> float:
-        """The tokens that cutting ``item`` saves at most, before it is tried."""
-        return self.count([item.alone]) * (1 - 0.8 * self._longest(item) / item.size)
+    def _hoped(self, item: Observation) -> int:
+        """Return the most tokens that cutting ``item`` can save: of repeated lines hardly anything stays."""
+        known = self.known.get(_key(item))
+        return known[1] if known else self.count([item.alone])
 
-    def _less(self, item: Observation, smaller: ToolOutput | Written) -> int:
+    def _less(self, item: Observation, smaller: ToolOutput | UserText) -> int:
         return self.count([item.alone]) - self.count([output_message(smaller)])
 
     def _parted(self, room: int) -> tuple[list[Round], list[Round]]:
-        """What must become notes, and what stays: as many of the last steps as have room without their bulk."""
+        """Return which rounds must become notes, and which stay: as many of the last steps as fit without
+        their bulk."""
         messages = flat(self.rounds)
         sizes = [self.count([message]) for message in messages]
         left = _Left(room, max(NEAR, int(room * REACH)))
         light = list(sizes)
         behind = list(accumulate(reversed(sizes), initial=0))[-2::-1]
         for item in self._bulky(self.rounds):
-            if behind[item.message] <= left.reach or isinstance(item.output, Written):
+            if behind[item.message] <= left.reach or isinstance(item.output, UserText):
                 light[item.message] -= self._smallest(item)[1]
         moved: list[Round] = []
         kept: list[Round] = []
@@ -224,19 +223,23 @@ class TailShortening:
         return moved, kept
 
 
+def _key(item: Observation) -> int:
+    return id(item.output) if isinstance(item.output, ToolOutput) else hash(item.output)
+
+
 @dataclass(slots=True)
 class _Left:
-    """What is left for older messages: ``room`` as they would be cut, ``reach`` as they are."""
+    """The room for older messages: ``room`` in their cut form, ``reach`` in their original size."""
 
     room: int
     reach: int
 
     def first(self, sizes: Sequence[int], light: Sequence[int], *, last: bool) -> int | None:
-        """From which message of a round on it stays, beside its prompt; None when all of it must go."""
+        """Return the first message of a round that stays beside its prompt; None when all of it must go."""
         room, reach = self.room - light[0], self.reach - sizes[0]
         first = len(sizes)
         while first > 1:
-            # An answer and the results of its calls belong together.
+            # An answer and the results of its calls stay together.
             step = 1 if first == len(sizes) and len(sizes) % 2 == 0 else 2
             here = slice(first - step, first)
             if sum(light[here]) > room or reach < 0:
@@ -255,7 +258,7 @@ def flat(rounds: Sequence[Round]) -> list[Message]:
 
 
 def _again(rounds: Sequence[Round], messages: Sequence[Message]) -> tuple[Round, ...]:
-    """``messages``, which stand for those of ``rounds``, in the same rounds."""
+    """Return ``messages``, which replace those of ``rounds``, in the same rounds."""
     found: list[Round] = []
     place = 0
     for item in rounds:
@@ -265,17 +268,19 @@ def _again(rounds: Sequence[Round], messages: Sequence[Message]) -> tuple[Round,
 
 
 ROOMY = 2_000
-"""Tokens up to which the last steps come before what the person wrote in earlier rounds: nobody can go on without."""
+"""Tokens up to which the last steps have priority over user texts of earlier rounds: the work can't continue without
+them."""
 REFERENCE = 120
-"""Tokens of notes that say no more than what is missing."""
+"""Tokens of notes that only say what is missing."""
 SPARE = 0.1
-"""The part of the room that may stay empty."""
+"""The share of the room that may stay empty."""
 NOTES_SHARE, FACTS_SHARE = 4, 10
-"""The notes are given at least this part of the room before the last rounds stay as they are; facts in them, this."""
+"""Notes get at least one part in this many of the room before the last rounds may stay unchanged; facts in them one in
+this many."""
 
 
 def extract(messages: Sequence[Message], target: int, count: Count, keep: Keep = KEEP, focus: str = "") -> Compression:
-    """``messages`` in at most ``target`` tokens. What ``focus`` names counts more."""
+    """Return ``messages`` in at most ``target`` tokens. Items that ``focus`` names get more weight."""
     total = count(messages)
     if total <= target:
         return Compression(tuple(messages), turn_start(messages, keep.starts), "everything: it was small enough")
@@ -305,12 +310,12 @@ class _Extraction:
         notes = self._notes(parts.earlier, old, kept)
         needed = min(words, size_of_texts(notes, self.count)) + self.target // FACTS_SHARE
         if notes.texts and self.target > ROOMY and self.count(kept.messages) + needed > self.target:
-            # What the person wrote comes before results, and before the oldest of steps that can't all stay anyway.
+            # User texts have priority over results, and over the oldest of steps that don't all fit anyway.
             kept = shortening.lighter(kept, self.target - needed)
             notes = self._notes(parts.earlier, old, kept)
         opening = chosen(notes, self.target - self.count(kept.messages), words, self.count)
         if not opening and (notes.texts or notes.left_out.texts):
-            # That something is missing is said at the least.
+            # The notes say at least that something is missing.
             kept = replace(shortening, room=max(self.target // 2, self.target - REFERENCE)).run()
             notes = self._notes(parts.earlier, old, kept)
             opening = chosen(notes, self.target - self.count(kept.messages), words, self.count)
@@ -321,9 +326,7 @@ class _Extraction:
             notes = self._notes(parts.earlier, old, kept)
             opening = chosen(notes, self.target - self.count(kept.messages), words, self.count)
         kept = shortening.widened(kept, self.target - self.count(opening))
-        result = (*opening, *kept.messages)
-        if self.count(result) > self.target:
-            result = fit(result, self.target, self.count, self.keep.starts)
+        result = fit((*opening, *kept.messages), self.target, self.count, self.keep.starts)
         return self._done(result, kept.cut, len(kept.rounds), noted=bool(opening))
 
     def _notes(self, earlier: Sequence[Message], old: Sequence[Round], kept: RecentTail) -> Notes:
@@ -339,10 +342,12 @@ class _Extraction:
         return Compression(tuple(result), turn_start(result, self.keep.starts), ", ".join(said), tuple(cut))
 
     def _old_stubbed(self, old: Sequence[Round], offset: int, total: int) -> Compression | None:
-        """The first step: only the bulky observations of old rounds are cut; None when that is not enough."""
+        """Return the first attempt, in which only bulky observations of old rounds are cut; None when that is not
+        enough."""
         found = observations(old, offset)
-        bulk = self.count([item.alone for item in found]) if found else 0
-        share = 1 - (total - self.target) / max(1, bulk)
+        if not found:
+            return None
+        share = 1 - (total - self.target) / self.count([item.alone for item in found])
         if share < 0.02:
             return None
         lines = known_of(found)

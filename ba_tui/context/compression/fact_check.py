@@ -1,6 +1,6 @@
-"""What a summary left out: paths, addresses and figures of the source that it does not hold.
+"""Checks a summary for missing facts: paths, addresses and figures of its source.
 
-Pure, and by rules only; English and Chinese. What the person wrote is not checked: it stays beside the summary.
+Pure, and by rules only; English and Chinese. User texts are not checked: they stay beside the summary.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ba_tui.context.compression.notes import read
 from ba_tui.context.compression.rounds import Count, rounds_of
-from ba_tui.context.compression.user_text import texts_of
+from ba_tui.context.compression.user_text import both_ends, texts_of
 from ba_tui.core.messages import Message, Text, ToolUse, user
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import clipped
@@ -19,7 +19,9 @@ HEADING = "## Facts that the notes above left out"
 LONGEST = 240
 """Characters of one fact."""
 SCANNED = 20_000
-"""Characters of one text that are looked at, half from either end."""
+"""Characters of one text that are searched, half from either end."""
+ARGUMENT = 400
+"""Characters of one argument of a call in which paths are looked for."""
 _URL = regex(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,200}")
 _PATH = regex(
     r"(?<![\w/.:])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,12}[\w.@+-]{1,80}(?<![.,:])"
@@ -37,8 +39,8 @@ _SENTENCE = regex(r"[^\n。！？!?.]*(?:\.(?=\S)[^\n。！？!?.]*)*[。！？!
 
 
 def left_out(source: Sequence[Message], summary: str, room: int, count: Count) -> list[str]:
-    """Facts of ``source`` that ``summary`` lacks, the weightiest kind first and the newest of a kind first, in at
-    most ``room`` tokens."""
+    """Return the facts of ``source`` that ``summary`` lacks, in at most ``room`` tokens: the most important kind first,
+    in each kind the newest first."""
     found: list[str] = []
     held = _normal("\n".join([summary, *_theirs(source)]))
     spent = 0
@@ -55,7 +57,7 @@ def left_out(source: Sequence[Message], summary: str, room: int, count: Count) -
 
 
 def completed(source: Sequence[Message], summary: str, room: int, count: Count) -> tuple[str, int]:
-    """``summary`` with what it left out as a list at its end, and how many facts that are."""
+    """Return ``summary`` with a list of missing facts at its end, and their number."""
     facts = left_out(source, summary, room, count)
     if not facts:
         return summary, 0
@@ -63,14 +65,14 @@ def completed(source: Sequence[Message], summary: str, room: int, count: Count) 
 
 
 def _holds(held: str, mark: str) -> bool:
-    """Numbers count whole: 12 is not in 4125."""
-    if mark[:1].isdigit() and mark[-1:].isdigit():
-        return re.search(rf"(?<![\d.]){re.escape(mark)}(?![\d])", held) is not None
-    return mark in held
+    """Return whether ``mark`` is in ``held``. Numbers count whole: 12 is not in 4125, nor $12 in $125."""
+    before = r"(?<![\d.])" if mark[:1].isdigit() else ""
+    behind = r"(?!\d)" if mark[-1:].isdigit() else ""
+    return re.search(f"{before}{re.escape(mark)}{behind}", held) is not None
 
 
 def _facts(source: Sequence[Message]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Each with the marks that a summary must hold, or the fact itself is to be added."""
+    """Return facts with the marks that a summary must have; otherwise the fact is added."""
     newest = list(reversed(source))
     spoken = [text for message in newest for text in _texts(message)]
     yield from _named(_URL, spoken)
@@ -83,45 +85,36 @@ def _facts(source: Sequence[Message]) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _named(pattern: re.Pattern[str], texts: Iterable[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    seen: set[str] = set()
-    for text in texts:
-        for name in (found.rstrip(".,;:!?") for found in pattern.findall(text)):
-            if name not in seen:
-                seen.add(name)
-                yield name, (name,) if "/" not in name.strip("/") else (name.rstrip("/"),)
+    for name in dict.fromkeys(found.rstrip(".,;:!?") for text in texts for found in pattern.findall(text)):
+        yield name, (name.rstrip("/"),)
 
 
 def _figure(found: str) -> str:
-    """The number itself, when it says something: a lone digit without a unit does not."""
-    digits = re.sub(r"\D", "", found)
-    return re.sub(r"[^\d.,]+$", "", found).strip() if len(digits) > 1 or not found.strip().isdigit() else ""
+    """Return the number if it is informative: a single digit without a unit is not."""
+    return re.sub(r"[^\d.,]+$", "", found).strip() if len(found.strip()) > 1 else ""
 
 
 def _arguments(messages: Iterable[Message]) -> Iterator[str]:
     for message in messages:
         for block in message.blocks:
             if isinstance(block, ToolUse):
-                yield from (value[:400] for value in block.input.values() if isinstance(value, str))
+                yield from (value[:ARGUMENT] for value in block.input.values() if isinstance(value, str))
 
 
 def _texts(message: Message) -> Iterator[str]:
-    """What the agent said, and what the notes of an earlier compression hold of it."""
+    """Return the agent's texts, and those in the notes of an earlier compression."""
     if message.origin == "compaction":
         notes = read([message])
         yield from (fact.text for fact in notes.facts)
         yield from (named.text for named in notes.strings)
     elif message.role == "assistant":
-        yield from (_scanned(block.text) for block in message.blocks if isinstance(block, Text))
+        yield from (both_ends(block.text, SCANNED) for block in message.blocks if isinstance(block, Text))
 
 
 def _theirs(source: Sequence[Message]) -> Iterator[str]:
     parts = rounds_of(source)
     for text in (*read(parts.earlier).texts, *(text for item in parts.rounds for text in texts_of(item))):
-        yield from (_scanned(block.text) for block in text.blocks)
-
-
-def _scanned(text: str) -> str:
-    return text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
+        yield from (both_ends(block.text, SCANNED) for block in text.blocks)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""What old rounds hold, as single facts: a sentence, a call with its outcome, a line that a tool printed, a file.
+"""The content of old rounds as single facts with a score: a sentence, a call with its outcome, a line of output, a
+file.
 
-Each has a score. Which are kept, and how they are written down, is said in digest.py.
+``notes`` chooses facts and writes them down.
 """
 
 from __future__ import annotations
@@ -8,45 +9,75 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from heapq import nlargest
+from math import sqrt
 from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.context.compression.importance import FADING, Importance, weight
-from ba_tui.context.compression.keywords import decided, is_instruction, line_score, masked, prose_score
-from ba_tui.context.compression.novelty import KnownWords, Phrases, scored_lines
+from ba_tui.context.compression.keywords import (
+    KnownWords,
+    Phrases,
+    decided,
+    is_instruction,
+    line_score,
+    masked,
+    prose_score,
+    scored_lines,
+)
 from ba_tui.context.compression.rounds import Round
-from ba_tui.context.compression.user_text import PASTED, Written, is_answer, lines_in, written_in
+from ba_tui.context.compression.user_text import PASTED, UserText, both_ends, is_answer, lines_in, written_in
 from ba_tui.core.messages import Document, Image, Message, Text, ToolOutput, ToolUse
 from ba_tui.core.results import failure_frame
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 
+# The weight of each part of a conversation without its words. It only orders what competes for room: nothing is so
+# important that a conversation can't be made to fit.
+
+FADING = 0.45
+"""How much less the oldest part weighs than the newest."""
+
+
+class Importance(IntEnum):
+    """User texts and errors, then tool output, then reasoning, then arguments of calls."""
+
+    LOW = 1
+    MEDIUM = 3
+    HIGH = 4
+    CRITICAL = 8
+
+
+def weight(level: Importance, age: float, parts: int) -> float:
+    """Return the weight of each of ``parts`` parts: less for older ones (0 to 1) and for larger wholes."""
+    return level * (1 - FADING * age) / sqrt(max(1, parts))
+
+
 FactKind: TypeAlias = Literal["person", "todo", "decision", "trouble", "said", "step", "seen", "note"]
-"""``person``: a sentence of a text of the person that is cut or left out; ``note``: a line of a model's summary."""
+"""``person``: a sentence of a user text that is cut or left out; ``note``: a line of a model's summary."""
 LONGEST = 300
-"""Characters of one fact; what is longer is several."""
+"""Characters of one fact; longer ones are split."""
 NOVEL = 0.6
 ANSWERING, TELLING = 3.5, 9.0
-"""How many times as much a sentence of an answer counts as one that was said on the way to it, and one that tells
-something, as a figure, a name or a reason."""
+"""Factors on a sentence of an answer compared with one on the way to it, and on an informative one with a figure, a
+name or a reason."""
 SCANNED = 200_000
-"""Characters of a lost text that are looked at, half from either end."""
+"""Characters of a lost text that are searched, half from either end."""
 INSTRUCTING = 5.0
-"""What a sentence counts more that gives an instruction for all that follows."""
+"""Added for a sentence that is an instruction for everything that follows."""
 NEWEST, LATEST, DONE = 5, 12.0, 4.0
-"""So many of the last actions are told in full; what each of them counts, as nobody can go on without them; and what
-an earlier one counts that stands in a text."""
+"""How many of the last actions are described in full; the weight of each, as the work can't continue without them; and
+the weight of an earlier one within a text."""
 WELL, BADLY, UNTOLD = "✓", "✗", "→"
-"""How an action begins: by its outcome, where that is known."""
+"""The first character of an action: by its outcome, if known."""
 IN_FULL, IN_SHORT = 600, 160
-"""Characters of an action, told in full or in short."""
+"""Characters of an action, in full or in short."""
 OF_A_RESULT = 40
-"""Lines of one result that are looked at more closely."""
+"""Lines of one result that are analysed in detail."""
 _SENTENCE = regex(
     r"(?<=[.!?])(?<!^\d\.)(?<!^\d\d\.)(?<!\b[Ee]\.g\.)(?<!\bi\.e\.)\s+(?=\S)|(?<=[。！？；])|\n+", re.MULTILINE
 )
-"""Not behind the number of a list's item."""
+"""Not after the number of a list item."""
 _EMPTY = regex(r"\W*(?:```\w*)?")
 _DONE = regex(
     r"^(?:```\w*\n(?P<code>(?:(?!```).*\n)+)```|<(?P<tag>\w+)>\n(?P<inside>(?:(?!</).*\n)+)</(?P=tag)>)\s*\Z",
@@ -54,11 +85,11 @@ _DONE = regex(
 )
 """Code, or lines in a tag, at the end of an answer: the action of a model that makes no calls."""
 _END = 4_000
-"""Characters of an answer in which its action is looked for."""
+"""Characters of an answer that are searched for its action."""
 _COMMANDS = ("command", "cmd", "code", "script")
-"""Arguments of calls that run something. Where those report no exit status, their output is searched for errors."""
+"""Arguments of calls that run something. Without an exit status, their output is searched for errors."""
 _OURS = ("shell", "python", "run_skill_script")
-"""Tools that report the exit status of what they run."""
+"""Tools that report an exit status."""
 _EXIT = regex(r"\[?exit (?:code|status):? (\d+)[^\n]*\s*\Z", re.IGNORECASE)
 _BROKE = regex(
     r"^Traceback \(most recent[^\0]*^[\w.]+(?:Error|Exception)\b[^\n]*\s*\Z|^=+ .*\d+ failed|^FAILED ", re.MULTILINE
@@ -85,7 +116,7 @@ _OPEN = {"pending": "[ ]", "in_progress": "[>]"}
 
 @frozen
 class Fact:
-    """``step``: the place of the call that it belongs to, or -1. ``place`` orders the facts of a conversation."""
+    """``step``: the position of its call, or -1. ``place`` orders the facts of a conversation."""
 
     kind: FactKind
     round: int
@@ -96,18 +127,18 @@ class Fact:
 
     @property
     def cost(self) -> int:
-        """Bytes, the line it stands on included: a fair measure of tokens in every script."""
+        """Return bytes including the line break: a fair measure of tokens in every script."""
         return len(self.text.encode("utf-8", "replace")) + 5
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences and lines of ``text``; very long ones in pieces."""
+    """Return the sentences and lines of ``text``; very long ones in pieces."""
     for part in _SENTENCE.split(text):
         yield from _pieces(part)
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines of ``text``; very long ones in pieces."""
+    """Return the lines of ``text``; very long ones in pieces."""
     for line in text.splitlines():
         if len(line) > LONGEST:
             yield from _pieces(line)
@@ -116,7 +147,7 @@ def lines(text: str) -> Iterator[str]:
 
 
 def result_lines(output: ToolOutput) -> list[str]:
-    """The lines of a result; of a failure without those that every failure has around its message."""
+    """Return the lines of a result; of a failure without those around every failure's message."""
     if output.error is None:
         return list(lines(output.content))
     frame = {line for part in failure_frame(output.error, output.tool_use_id) for line in part}
@@ -136,7 +167,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def target(call: ToolUse, longest: int = 100) -> str:
-    """What a call is about, on one line of at most ``longest`` characters."""
+    """Return the subject of a call on one line of at most ``longest`` characters."""
     given = call.input
     value = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), None)
     if value is None:
@@ -145,7 +176,7 @@ def target(call: ToolUse, longest: int = 100) -> str:
 
 
 def failed(output: ToolOutput, call: ToolUse | None) -> bool:
-    """True also for a command that ran and ended badly. A file that was read may speak of any error."""
+    """Return True also for a command that ran and ended with an error. A file that was read may mention any error."""
     if output.is_error or output.exit_status is not None:
         return output.broke
     if call is None or call.name in _OURS or not any(isinstance(call.input.get(name), str) for name in _COMMANDS):
@@ -157,7 +188,7 @@ def failed(output: ToolOutput, call: ToolUse | None) -> bool:
 
 
 def open_todos(messages: Iterable[Message]) -> list[str] | None:
-    """The unfinished items of the last list that was written down in a call; None where there was no such call."""
+    """Return the unfinished items of the last todo list in a call; None without one."""
     found: list[str] | None = None
     for message in messages:
         for call in message.calls:
@@ -184,16 +215,16 @@ def _items(value: Any) -> list[tuple[str, str]]:
 
 
 @frozen
-class Gathered:
-    """What rounds hold: ``texts`` that the person wrote, and ``facts`` of everything else."""
+class RoundContents:
+    """The content of rounds: ``texts`` of the user, and ``facts`` of everything else."""
 
-    texts: tuple[Written, ...]
+    texts: tuple[UserText, ...]
     facts: tuple[Fact, ...]
 
 
 class ConversationFacts:
-    """Gathers the facts of old rounds, oldest first, behind ``earlier`` ones. ``focus``: words whose facts count more;
-    ``later``: the messages that stay, in which a call that failed before may have succeeded."""
+    """Collects the facts of old rounds, the oldest first, after ``earlier`` ones. ``focus``: words whose facts get more
+    weight; ``later``: the messages that stay, in which a call that failed before may have succeeded."""
 
     def __init__(
         self, rounds: Sequence[Round], focus: str = "", later: Sequence[Message] = (), earlier: Sequence[Fact] = ()
@@ -203,7 +234,7 @@ class ConversationFacts:
         self._focus = [word for word in re.split(r"[\s,，、;；]+", focus.casefold()) if len(word) > 1]
         self._place = 0
         self._found: list[Fact] = []
-        self._texts: list[Written] = []
+        self._texts: list[UserText] = []
         self._names: dict[str, ToolUse] = {}
         results = (block for item in rounds for message in item.messages for block in message.blocks)
         self._known = KnownWords.of(block.content for block in results if isinstance(block, ToolOutput))
@@ -215,14 +246,14 @@ class ConversationFacts:
         self._settled = _successes(whole)
         self._newest = {message.id for message in list(filter(_acts, whole))[-NEWEST:]}
 
-    def gather(self) -> Gathered:
+    def gather(self) -> RoundContents:
         span = max(1, len(self._rounds) - 1)
         for number, item in enumerate(self._rounds):
             self._round(item, 1 - number / span)
-        return Gathered(tuple(self._texts), (*map(self._again, self._earlier), *self._found))
+        return RoundContents(tuple(self._texts), (*map(self._again, self._earlier), *self._found))
 
     def _again(self, fact: Fact) -> Fact:
-        """A fact of earlier notes: what has come to be said over and over since then counts less."""
+        """Return a fact of earlier notes with a new score: phrases that were repeated since then weigh less."""
         novelty = self._phrases.novelty(fact.text) if fact.kind == "said" else 1.0
         return replace(fact, score=self._focused(fact.text, fact.score * novelty))
 
@@ -242,7 +273,7 @@ class ConversationFacts:
                         self._names[call.id] = call
                         self._call(item.number, call, outputs.get(call.id), age, latest=message.id in self._newest)
                     case Image(media_type=kind) | Document(media_type=kind):
-                        self._add("said", item.number, f"[{kind} from the person, no longer shown]", 6.0)
+                        self._add("said", item.number, f"[{kind} from the user, no longer shown]", 6.0)
                     case _:
                         pass
 
@@ -285,7 +316,7 @@ class ConversationFacts:
     def _lines(self, number: int, step: int, found: list[str], each: float, lead: str = "") -> None:
         ranked = nlargest(OF_A_RESULT, scored_lines(found, self._known, each))
         for rank, (score, line) in enumerate(ranked):
-            # The best lines of an unresolved failure stand apart; the others stay with their call.
+            # The best lines of an unresolved failure are separate facts; the others stay with their call.
             apart = lead != "" and rank < 2
             text = f"{lead}{found[line].strip()}" if apart else found[line].strip()
             worth = self._focused(text, (score + (3 if apart else 0)) / (1 + 0.08 * rank))
@@ -304,9 +335,9 @@ class ConversationFacts:
 
 
 def spoken(number: int, lost: str, place: int) -> list[Fact]:
-    """The sentences of ``lost``, which the person wrote in round ``number`` and the notes don't show; of a paste, the
-    lines that tell most. ``place``: that of its first line."""
-    shown = lost if len(lost) <= SCANNED else f"{lost[: SCANNED // 2]}\n{lost[-SCANNED // 2 :]}"
+    """Return the sentences of ``lost``, the part of the user's text in round ``number`` that the notes lack; of pasted
+    text the most informative lines. ``place``: that of its first line."""
+    shown = both_ends(lost, SCANNED)
     if shown.count("\n") > PASTED:
         found = list(lines(shown))
         scored = scored_lines(found, KnownWords(), weight(Importance.HIGH, 0.0, len(found)))
@@ -322,7 +353,7 @@ def _worth(sentence: str) -> float:
 
 
 def newest(found: Sequence[Fact]) -> list[Fact]:
-    """``found`` without repetitions: the newest stays. What was said again with other figures counts less."""
+    """Return ``found`` without repetitions: the newest stays. A repetition with other figures weighs less."""
     kept: dict[tuple[str, str], Fact] = {}
     shapes: set[str] = set()
     for fact in reversed(found):
@@ -339,7 +370,7 @@ def newest(found: Sequence[Fact]) -> list[Fact]:
 
 
 def paths(call: ToolUse) -> Iterator[str]:
-    """The files that a call names in its arguments or in its patch."""
+    """Return the files in the arguments or the patch of a call."""
     for name, value in call.input.items():
         if not isinstance(value, str):
             continue
@@ -350,7 +381,7 @@ def paths(call: ToolUse) -> Iterator[str]:
 
 
 def changes(call: ToolUse) -> bool:
-    """True for a call that by its name writes to what it names."""
+    """Return True for a call whose name says that it writes to its files."""
     return any(word in call.name.lower() for word in _CHANGING)
 
 
@@ -368,7 +399,7 @@ def _key(call: ToolUse) -> tuple[str, str]:
 
 
 def _successes(messages: Sequence[Message]) -> dict[tuple[str, str], int]:
-    """The last call, counted from 1, of each kind that went well."""
+    """Return the last successful call of each kind, counted from 1."""
     found: dict[tuple[str, str], int] = {}
     number = 0
     for message, later in zip(messages, [*messages[1:], None], strict=True):

@@ -1,4 +1,4 @@
-"""How full the window is: what the vendor counted last, and an estimate of what came since. Pure reading."""
+"""How full the window is: the vendor's last count, and an estimate of the messages since then."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from dataclasses import replace
 from operator import is_
 
 from ba_tui.context.compression.rounds import Count
+from ba_tui.core.events import PromptProgress
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.turn import Branch
 
 SMALLEST = 1_000
-"""A window that a server claims to have can't be smaller."""
+"""A smaller window that a server reports is ignored."""
 FLATTEST, STEEPEST = 0.5, 4.0
-"""What a vendor counts beyond these shares of our estimate is not believed."""
+"""A vendor's count outside of these shares of our estimate is ignored."""
 HIDDEN = 1_000
-"""Tokens that a vendor may add of its own."""
+"""Tokens that a vendor may add."""
 MANY = 50
-"""Messages that are not counted on the event loop: a long conversation was opened."""
+"""Messages from which on they are not counted on the event loop: a long conversation was opened."""
 FEW = 8
 """Messages of a conversation that has just begun."""
 BRANCHES = 8
@@ -33,8 +35,8 @@ _WINDOW = regex(
 
 
 class Gauge:
-    """``fixed``: tokens of the system prompt and the tools, ``size`` their bytes; ``longest``: tokens that an answer
-    may have."""
+    """Measures how full the window is. ``fixed``: tokens of the system prompt and the tools, ``size`` their bytes;
+    ``longest``: tokens of the longest answer."""
 
     def __init__(
         self,
@@ -49,28 +51,29 @@ class Gauge:
         self._longest = longest or (lambda: model().max_output)
         self._told: dict[str, int] = {}
         self._tail: tuple[tuple[Message, ...], int] = ((), 0)
-        """What came since the last answer when last asked, and its tokens: several ask before each request."""
+        """The messages since the last answer at the last call, and their tokens: it is called several times before each
+        request."""
         self._own: dict[str, tuple[int, Message, int]] = {}
-        """By the first message of a conversation: a place in it, what stood there, and our count up to there."""
+        """By the first message of a conversation: a position, its message, and our count up to there."""
         self.fixed = fixed
         self.count = count
 
     @property
     def room(self) -> int:
-        """Tokens of the window less what is kept for the answer, which is never more than half of it."""
+        """Return the tokens of the window without those reserved for the answer, which are at most half of it."""
         model = self._model()
         window = min(model.window, self._told.get(model.id, model.window))
         return window - min(self._longest(), window // 2)
 
     def spacious(self, messages: Sequence[Message], share: float) -> bool:
-        """Whether they certainly take less than ``share`` of the room. Counts nothing, so that the first request of a
-        conversation need not wait for that: a token stands for a byte or more."""
+        """Whether they certainly take less than ``share`` of the room. Nothing is counted, so that the first request of
+        a conversation does not wait: a token has a byte or more."""
         if self._size is None or not _plain(messages):
             return False
         return self._size() + _bytes(messages) + HIDDEN < share * self.room
 
     def used(self, messages: Sequence[Message]) -> int:
-        """Tokens that a request with ``messages`` takes."""
+        """Return the tokens of a request with ``messages``."""
         for place in range(len(messages) - 1, -1, -1):
             usage = messages[place].usage
             if usage is not None and usage.counted:
@@ -81,13 +84,13 @@ class Gauge:
         return self.estimate(messages)
 
     async def ready(self, messages: Sequence[Message]) -> None:
-        """So that ``used`` takes no time afterwards."""
+        """Count ``messages``, so that ``used`` takes no time afterwards."""
         place, last, _ = self._own.get(messages[0].id, (-1, None, 0)) if messages else (0, None, 0)
         if len(messages) - place > MANY and not (0 <= place < len(messages) and messages[place] is last):
             await asyncio.to_thread(self.used, tuple(messages))
 
     def _through(self, messages: Sequence[Message], place: int) -> int:
-        """Our count of ``messages`` up to ``place``; of what was counted before, only the rest is."""
+        """Return our count of ``messages`` up to ``place``; only new messages are counted."""
         key = messages[0].id
         known, last, tokens = self._own.pop(key, (-1, None, 0))
         if not (0 <= known <= place and messages[known] is last):
@@ -107,16 +110,16 @@ class Gauge:
         return tokens
 
     def ratio(self, messages: Sequence[Message]) -> float:
-        """How much the vendor counts for each token of ours."""
+        """Return the vendor's tokens for each of ours."""
         estimate = self.estimate(messages)
         return min(STEEPEST, max(FLATTEST, self.used(messages) / estimate)) if estimate else 1.0
 
     def estimate(self, messages: Sequence[Message]) -> int:
-        """Tokens of a request with ``messages``, whatever a vendor counted."""
+        """Return the estimated tokens of a request, whatever a vendor counted."""
         return self.fixed() + self.count(messages)
 
     def learn(self, words: str) -> None:
-        """A server said, refusing a request, how large the window is."""
+        """Learn the size of the window from a server's refusal."""
         sizes = [int((one or other).replace(",", "")) for one, other in _WINDOW.findall(words)]
         sizes = [size for size in sizes if size >= SMALLEST]
         if sizes:
@@ -124,7 +127,7 @@ class Gauge:
 
 
 def _plain(messages: Sequence[Message]) -> bool:
-    """Whether they are few, and only text."""
+    """Whether they are few, and text only."""
     blocks = (block for message in messages[: FEW + 1] for block in message.blocks)
     return len(messages) <= FEW and all(isinstance(block, Text) for block in blocks)
 
@@ -134,5 +137,48 @@ def _bytes(messages: Sequence[Message]) -> int:
 
 
 def uncounted(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """``messages`` without what the vendor counted: it was true of what stood before them then."""
+    """Return ``messages`` without the vendor's counts, which were for the messages before them then."""
     return tuple(replace(message, usage=None) if message.usage else message for message in messages)
+
+
+SOON = 1.0
+"""Seconds before a first prompt is counted: most models answer within them, and the request is sent first."""
+
+
+class PromptSize:
+    """core.agent.Interceptor: reports the size of each prompt, for users who wait for the model's first word. It runs
+    last, when all notes of the step are there."""
+
+    def __init__(self, gauge: Gauge, soon: float = SOON) -> None:
+        self._gauge = gauge
+        self._soon = soon
+        self._counting: asyncio.Task[None] | None = None
+
+    async def before(self, branch: Branch) -> None:
+        messages = branch.transcript.messages
+        if any(message.usage for message in messages):
+            await self._gauge.ready(messages)
+            branch.emit(PromptProgress(self._gauge.used(messages)))
+        else:
+            self._stop()
+            counting = self._counting = asyncio.create_task(self._count(branch))
+            if work := asyncio.current_task():
+                # After an error or a cancel no reply arrives: the count ends with the task of its agent.
+                work.add_done_callback(lambda _: counting.cancel())
+
+    async def _count(self, branch: Branch) -> None:
+        """Count the messages as the context report does, during the request."""
+        messages = tuple(branch.transcript.messages)
+        await asyncio.sleep(self._soon)
+        tokens = await asyncio.to_thread(self._gauge.estimate, messages)
+        if tuple(branch.transcript.messages) == messages:
+            branch.emit(PromptProgress(tokens))
+
+    async def after(self, reply: Message, branch: Branch) -> None:
+        """Stop counting: the prompt was read."""
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._counting:
+            self._counting.cancel()
+            self._counting = None

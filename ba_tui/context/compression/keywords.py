@@ -1,12 +1,15 @@
-"""What makes a sentence or a line worth keeping, in English and in Chinese: the words and shapes to look for.
-
-What is done with what is found is said in facts.py.
-"""
+"""Words and shapes of sentences and lines that are worth keeping, in English and Chinese, and how unusual they are."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+from functools import cache, lru_cache
+from itertools import pairwise
+from math import log2
+from typing import NamedTuple
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -14,7 +17,7 @@ from ba_tui.core.values import frozen
 
 @frozen
 class KeywordPatterns:
-    """Patterns for prose. Made at their first use: start-up has no time for them."""
+    """Patterns for prose, compiled at their first use: they would slow the start."""
 
     standing: re.Pattern[str]
     decision: re.Pattern[str]
@@ -119,7 +122,7 @@ _FAULT = regex(
     re.IGNORECASE,
 )
 FAULT = 3.0
-"""What a line counts more that begins with the name of an error."""
+"""Added for a line that begins with the name of an error."""
 _TICKET = regex(r"[A-Z](?<!\w.)[A-Z]{1,7}-\d{2,}\b")
 TICKET = 1.5
 _FILE = regex(r"/(?<=[\w.-]/)[\w.-]+\w")
@@ -127,13 +130,13 @@ _GUTTER = regex(r"\s*\d+[:|\t→]\s*")
 _NUMBER = regex(r"(?<!\d)\d[\d,]*(?:\d{2}|\.\d)")
 """Three digits, or a fraction."""
 FIGURES = 8.0
-"""What further figures add at most to a sentence that has one; each counts as much as the first."""
+"""The most that further figures add to a sentence; each adds as much as the first."""
 _DIGITS = str.maketrans("0123456789", "0000000000")
 _ASCII_DIGITS = bytes.maketrans(b"0123456789", b"0000000000")
 
 
 def prose_score(text: str) -> float:
-    """What the words of ``text`` add to how much its sentence counts."""
+    """Return the part of a sentence's score that its words give."""
     known = keyword_patterns()
     score = 0.0
     if known.decision.search(text):
@@ -161,25 +164,25 @@ def prose_score(text: str) -> float:
 
 
 def is_instruction(text: str) -> bool:
-    """True when ``text``, said by the person, sounds as if it holds for longer than its round."""
+    """Return True when ``text`` of the user sounds like an instruction for more than its round."""
     return len(text) <= 600 and keyword_patterns().standing.search(text) is not None
 
 
 def decided(text: str) -> bool:
-    """True when ``text`` sounds like a decision, or the reason for one."""
+    """Return True when ``text`` sounds like a decision, or the reason for one."""
     return keyword_patterns().decision.search(text) is not None
 
 
 def line_score(line: str) -> float:
-    """The same for a line that a tool printed."""
+    """Return the score of a line that a tool printed."""
     return shaped_score(line, masked(line), program=code(line))
 
 
 def shaped_score(line: str, shape: str, *, program: bool) -> float:
-    """The same where its ``shape`` is known, and whether it looks like a line of a ``program``: cheap, because there
-    are many lines."""
+    """Return the same for a known ``shape``, and whether it looks like a line of a ``program``. Fast, because there are
+    many lines."""
     if program:
-        # Of a program, the lines that count are those where something goes wrong or is caught, and what names a ticket.
+        # In programs, lines that raise or catch errors matter, and names of tickets.
         named = TICKET if "-" in line and _TICKET.search(line) else 0.0
         if _BAD.search(line):
             return named + (RAISING if _RAISED.search(line) else 0.3)
@@ -205,17 +208,110 @@ def shaped_score(line: str, shape: str, *, program: bool) -> float:
 
 
 def code(line: str) -> bool:
-    """True for a line that looks like a program's."""
+    """Return True for a line that looks like a program's."""
     return line.lstrip("0123456789:+-> \t|").startswith(_CODE) or line.endswith(_ENDS)
 
 
 def masked(line: str) -> str:
-    """``line`` with all digits alike: what repeats but for its figures is one shape."""
+    """Return ``line`` with equal digits: lines that differ in figures only have one shape."""
     # Bytes take a quarter of the time.
     return line.encode().translate(_ASCII_DIGITS).decode() if line.isascii() else line.translate(_DIGITS)
 
 
 def body(line: str) -> str:
-    """``line`` without the number that a tool put before it, and then without its indentation."""
+    """Return ``line`` without a tool's line number and then without its indentation."""
     found = _GUTTER.match(line)
     return line[found.end() :] if found else line
+
+
+# Novelty: how unlike the rest of the conversation a line is. Repeated text says little. Without a list of words it
+# works for any language and any tool.
+
+_WORD = regex(r"[^\W\d_]+|\d", re.UNICODE)
+_WIDE = regex(r"[\u3040-\u9fff\uac00-\ud7af]")
+_FORM = str.maketrans("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "a" * 26 + "A" * 26 + "0" * 10)
+_BEGINNING = 14
+_FEW = 8
+STRANGER = 3.0
+RARE = 4.0
+"""One line in 2 to the power of this many: how often a line of code raises an error in usual conversations."""
+
+
+class Phrases:
+    """Counts pairs of neighbouring words in sentences."""
+
+    def __init__(self, sentences: Iterable[str] = ()) -> None:
+        self._often: Counter[tuple[str, str]] = Counter()
+        for sentence in sentences:
+            self._often.update(set(_pairs(sentence)))
+
+    def novelty(self, sentence: str) -> float:
+        """Return 0.2 for phrases only, up to 1 for unique sentences."""
+        found = [1 / (1 + log2(max(1, self._often[pair]))) for pair in _pairs(sentence)]
+        return 0.2 + 0.8 * sum(found) / len(found) if found else 0.6
+
+
+def _pairs(sentence: str) -> Iterator[tuple[str, str]]:
+    words: list[str] = []
+    for word in _WORD.findall(sentence.casefold()):
+        # Scripts without spaces: each character is a word.
+        words += word if not word.isascii() and _WIDE.match(word) else [word]
+    return pairwise(words)
+
+
+class _Look(NamedTuple):
+    form: str
+    shape: str
+    code: bool
+
+
+@lru_cache(maxsize=16_384)
+def _look(line: str) -> _Look:
+    """Return the properties of a line alone. The same lines are analysed for facts, for stubs and for the
+    newest steps."""
+    return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), code(line))
+
+
+@lru_cache(maxsize=16_384)
+def _score(line: str) -> float:
+    look = _look(line)
+    return shaped_score(line, look.shape, program=look.code)
+
+
+@frozen
+class KnownWords:
+    """Statistics of all lines that tools printed. ``shapes``: how many different lines have the same shape;
+    ``raising``: the weight of a line of code that raises or catches an error, higher when they are rare."""
+
+    shapes: Counter[str] = field(default_factory=Counter[str])
+    raising: float = 1.0
+
+    @staticmethod
+    def of(texts: Iterable[str]) -> KnownWords:
+        """Return the statistics of ``texts``. A repeated line, as of a file that is read again, is counted once."""
+        lines = {line for text in texts for line in text.splitlines()}
+        looks = list(map(_look, lines))
+        raising = sum(look.code and _score(line) >= RAISING for line, look in zip(lines, looks, strict=True))
+        rarity = log2(len(lines) / raising) / RARE if raising else 1.0
+        return KnownWords(Counter(look.shape for look in looks), min(1.5, max(0.5, rarity)))
+
+
+def scored_lines(found: Sequence[str], known: KnownWords, each: float) -> Iterator[tuple[float, int]]:
+    """Return score and position of each line of a result: higher for unusual lines, lower for repetitions. ``each``:
+    the base score of its lines."""
+    count = len(found)
+    looks = list(map(_look, found))
+    beginnings = Counter(look.form for look in looks)
+    uniform = 1 - len(beginnings) / count if count >= _FEW else 0.0
+    for place, (look, scored) in enumerate(zip(looks, map(_score, found), strict=True)):
+        alike = beginnings[look.form]
+        # Each place where a program raises an error is different, however alike they look.
+        raises = look.code and scored >= RAISING
+        often = 1 if raises else max(1, known.shapes[look.shape])
+        said = scored * known.raising if look.code else scored
+        if count >= _FEW and alike > 2 and not raises:
+            said /= 1 + log2(alike) / 3
+        score = each * (1.5 if place < 2 or place >= count - 3 else 1.0) + said
+        if alike == 1 and not look.code:
+            score += STRANGER * uniform
+        yield score / (1 + 0.35 * (often - 1)) if often < 20 else score / (4 + often / 10), place

@@ -1,7 +1,7 @@
-"""Exact strings of a conversation that later steps may need: paths, names and figures, ranked by how they were used.
+"""Exact strings that later steps may need: paths, names and figures, ranked by their use in the conversation.
 
-A string that the model wrote again after it was first seen (read, edited, cited) is likely to be needed again; one of
-hundreds in a printed table is not. No list of words is needed, so this works for any language and any tool.
+A string that the model wrote again after it appeared (read, edited, cited) is likely to be needed; one of hundreds in a
+printed table is not. Without a list of words this works for any language and any tool.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from ba_tui.context.compression.facts import changes, paths
-from ba_tui.context.compression.user_text import size
+from ba_tui.context.compression.user_text import both_ends, size
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, is_reminder
 from ba_tui.core.text.patterns import regex
 
 StringKind: TypeAlias = Literal["changed", "path", "name", "figure", "error"]
-"""``changed``: a path that a call of the model wrote to; ``error``: a line that names an error."""
+"""``changed``: a path that a call of the model wrote to; ``error``: a line with the name of an error."""
 LONGEST = 160
 """Bytes of one string."""
 SCANNED, LOG = 20_000, 50_000
-"""Characters of a text that are searched, half from either end: for strings, and for lines that name an error."""
+"""Characters of a text that are searched, half from either end: for strings, and for lines with errors."""
 WROTE, READ, AWAY, AMONG, SIZE = 1.0, -0.4, -0.25, -0.75, -0.35
-"""What each doubling adds: of the messages in which the model wrote a string, of those in which it only read it, of the
+"""Added for each doubling: of the messages in which the model wrote a string, of those in which it only read it, of the
 messages since then, of the strings beside it, and of its bytes. Measured on runs of agents: the logarithm of the odds
-that a string is used again, less that of the room it takes."""
+of another use, minus that of the room."""
 KINDS: Mapping[StringKind, float] = {"changed": 2.4, "path": 0.0, "name": 0.3, "figure": 0.5, "error": 1.0}
-"""What the kind of a string adds."""
+"""Added for the kind of a string."""
 ERRORS, ERRORS_LEAST = 0.5, 160
-"""The part of the room that lines that name an error may take; the bytes that they may take however little there is."""
+"""The share of the room for lines with errors, and the least bytes for them."""
 READ_AGAIN = 3
-"""A string of earlier notes counts as if the model had written it in so many messages."""
+"""A string of earlier notes is treated as written by the model in so many messages."""
 _WORD = regex(r"[A-Za-z0-9_./\\~@+$%:\-\u00c0-\u024f\u0370-\u052f]{3,}")
 _URL = regex(r"\bhttps?://[^\s<>\"'`)\]}，。；、）】]{4,120}")
 _UNIT = (
@@ -46,7 +46,7 @@ _FIGURE = regex(
     r"[$€£¥\d](?<![\w.,/:-].)(?:(?<=\d)\d{3}-\d{2}-\d{2}(?![\w-])"
     rf"|(?<=\d)\d*(?:,\d{{3}})*(?:\.\d+)*{_UNIT}|(?<!\d)\d+(?:,\d{{3}})*(?:\.\d+)*{_UNIT})"
 )
-"""Begins with a set of characters, not with a condition: the search then skips to the next of them."""
+"""Begins with a set of characters, not with a condition, so that the search can skip to the next of them."""
 _EXTENSION = regex(
     r"\.(?:py|pyi|md|rst|ya?ml|jsonl?|csv|tsv|toml|txt|sql|sh|[cm]?[jt]sx?|go|rs|rb|java|kt|cs?|cc|cpp|h|hpp|html?|css|xml"
     r"|ipynb|parquet|xlsx?|pdf|docx?|ini|cfg|lock|log|conf|env|diff|patch|db|png|svg|jpe?g|gz|zip)",
@@ -58,15 +58,15 @@ _CODE = regex(
 )
 _ERROR = regex(r"rror\b|rror:|xception\b|\bFAILED\b|atal:|anic:|raceback|失败|错误|异常")
 _MARKS = ("rror", "xception", "FAILED", "atal:", "anic:", "raceback", "失败", "错误", "异常")
-"""What each line has that ``_ERROR`` finds: to search for it takes less time."""
+"""Every match of ``_ERROR`` has one of these; searching for them is faster."""
 _FILE, _NAME = regex(r"[\w-]+(?:\.[\w-]+)+"), regex(r"\w+")
 LINE, SHORT = 220, 12
-"""Characters of a line that names an error: at most, and more than."""
+"""Length of a line with an error: at most, and more than."""
 _SPEAKING = regex(r"[^\W\d_]{2}")
 
 
-class Named(NamedTuple):
-    """A string; the higher ``worth``, the likelier it is used again, for the room it takes."""
+class RankedString(NamedTuple):
+    """A string; the higher ``worth``, the more likely it is used again, in relation to its size."""
 
     kind: StringKind
     text: str
@@ -75,8 +75,8 @@ class Named(NamedTuple):
 
 @dataclass(slots=True)
 class _Uses:
-    """Of one string: in how many texts the model wrote it or only read it, beside how many others at the fewest, and
-    the place of the last message that has it."""
+    """Uses of one string: in how many texts the model wrote or only read it, the fewest strings beside it, and the
+    position of the last message with it."""
 
     kind: StringKind
     wrote: int = 0
@@ -86,9 +86,9 @@ class _Uses:
 
 
 class StringUses:
-    """How often and where ``messages`` have each string. ``earlier``: the strings of earlier notes."""
+    """Counts the uses of each string in ``messages``. ``earlier``: the strings of earlier notes."""
 
-    def __init__(self, messages: Sequence[Message], earlier: Sequence[Named] = ()) -> None:
+    def __init__(self, messages: Sequence[Message], earlier: Sequence[RankedString] = ()) -> None:
         self._messages = messages
         self._found: dict[str, _Uses] = {}
         self._held: list[list[str]] = []
@@ -103,7 +103,7 @@ class StringUses:
     def _message(self, place: int, message: Message) -> None:
         wrote = message.role == "assistant"
         for text in _texts(message):
-            for here in (_strings(_searched(text, SCANNED)), _errors(_searched(text, LOG))):
+            for here in (_strings(both_ends(text, SCANNED)), _errors(both_ends(text, LOG))):
                 self._add(place, here, wrote=wrote)
         for call in message.calls:
             for path in paths(call):
@@ -129,7 +129,7 @@ class StringUses:
 
     @cached_property
     def _worth(self) -> dict[str, float]:
-        """What each string is worth, the highest first."""
+        """Return the worth of each string, the highest first."""
         end = len(self._messages)
         worth = {
             text: _odds(uses.kind, uses.wrote, uses.read, end - uses.last, uses.among) + SIZE * log2(2 + len(text))
@@ -137,13 +137,15 @@ class StringUses:
         }
         return dict(sorted(worth.items(), key=itemgetter(1), reverse=True))
 
-    def ranked(self, shown: Sequence[Message]) -> tuple[Named, ...]:
-        """The strings that the messages ``shown`` to the model as they were don't have, those worth most first."""
+    def ranked(self, shown: Sequence[Message]) -> tuple[RankedString, ...]:
+        """Return the strings that are not in ``shown``, the messages that the model still has, the worthiest first."""
         whole = set(map(id, shown))
         messages = zip(self._messages, self._held, strict=True)
         there = {string for message, held in messages if id(message) in whole for string in held}
         return tuple(
-            Named(self._found[text].kind, text, worth) for text, worth in self._worth.items() if text not in there
+            RankedString(self._found[text].kind, text, worth)
+            for text, worth in self._worth.items()
+            if text not in there
         )
 
 
@@ -154,7 +156,7 @@ def _odds(kind: StringKind, wrote: int, read: int, away: int, among: int) -> flo
 
 
 def _texts(message: Message) -> Iterator[str]:
-    """What ``message`` says in words and calls, and results."""
+    """Return the texts of ``message``: words and calls, and results."""
     for block in message.blocks:
         match block:
             case Text(text=text) if message.role == "assistant" or not is_reminder(text):
@@ -165,10 +167,6 @@ def _texts(message: Message) -> Iterator[str]:
                 yield text
             case _:
                 pass
-
-
-def _searched(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
 
 
 def _values(given: Any) -> Iterator[str]:
@@ -188,7 +186,7 @@ def _values(given: Any) -> Iterator[str]:
 
 
 def _strings(text: str) -> dict[str, StringKind]:
-    """The strings in ``text`` that are worth a place in a ledger."""
+    """Return the strings in ``text`` that belong into a ledger."""
     found: dict[str, StringKind] = {}
     if "://" in text:
         found = {url.rstrip(".,:;"): "path" for url in _URL.findall(text)}
@@ -201,14 +199,14 @@ def _strings(text: str) -> dict[str, StringKind]:
 
 
 def _telling(figure: str) -> bool:
-    """False for a number of one or two digits with a sign that says nothing."""
+    """Return False for a number of one or two digits with an uninformative sign."""
     digits = sum(map(str.isdigit, figure))
     return digits > 2 or "." in figure or not figure[-1:].isdigit() or figure[0] in "$€£¥"
 
 
 @lru_cache(maxsize=32_768)
 def _kinds(word: str) -> tuple[tuple[str, StringKind], ...]:
-    """The strings in a run of characters without spaces: ``src/a.py:12:`` holds a path."""
+    """Return the strings in characters without spaces: ``src/a.py:12:`` has a path."""
     if "://" in word:
         return ()
     found: list[tuple[str, StringKind]] = []
@@ -231,7 +229,7 @@ def _kind(part: str) -> StringKind | None:
 
 
 def _errors(text: str) -> dict[str, StringKind]:
-    """The lines of ``text`` that name an error, without the space around them."""
+    """Return the lines of ``text`` with an error, without the space around them."""
     found: dict[str, StringKind] = {}
     for mark in _MARKS:
         place = text.find(mark)
@@ -245,9 +243,9 @@ def _errors(text: str) -> dict[str, StringKind]:
     return found
 
 
-def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
-    """The first of ``strings`` in ``room`` bytes, without those that ``held`` or a string before them has."""
-    chosen: list[Named] = []
+def picked(strings: Sequence[RankedString], room: int, held: str) -> list[RankedString]:
+    """Return the first of ``strings`` in ``room`` bytes, without those in ``held`` or in a string before them."""
+    chosen: list[RankedString] = []
     words, paths_ = set(_words(held)), ""
     left, errors = room, max(ERRORS_LEAST, room * ERRORS)
     for named in strings:
@@ -269,6 +267,6 @@ def picked(strings: Sequence[Named], room: int, held: str) -> list[Named]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """What is within longer strings of ``text`` too: names, and files without their folders."""
+    """Return parts of longer strings too: names, and files without their folders."""
     for pattern in (_WORD, _FILE, _NAME):
         yield from pattern.findall(text)

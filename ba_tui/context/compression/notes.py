@@ -1,19 +1,31 @@
-"""How the notes of a compression are written down, and read again by the next one. What they hold is digest.py's.
+"""The notes that replace old rounds: which texts and facts they get, how they are written, and how they are parsed
+again.
 
-Each line of ours says by its beginning what it is. Each text of the person is blocks of its own, behind a line that
-announces it: nothing that the person wrote can be taken for a line of ours.
+Each line of ours shows its kind by its beginning. Each user text is in separate blocks after a line that announces it:
+no text of the user can be taken for a line of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from ba_tui.context.compression.facts import BADLY, UNTOLD, WELL, Fact, FactKind
-from ba_tui.context.compression.keywords import line_score, prose_score
-from ba_tui.context.compression.ledger import Named, StringKind
-from ba_tui.context.compression.user_text import Written, from_blocks, lines_in
+from ba_tui.context.compression.facts import (
+    BADLY,
+    UNTOLD,
+    WELL,
+    ConversationFacts,
+    Fact,
+    FactKind,
+    newest,
+    open_todos,
+    spoken,
+)
+from ba_tui.context.compression.keywords import code, line_score, prose_score
+from ba_tui.context.compression.ledger import RankedString, StringKind, picked
+from ba_tui.context.compression.rounds import Count, Round, opening
+from ba_tui.context.compression.user_text import AROUND, UserText, allotted, from_blocks, lines_in
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -21,18 +33,18 @@ from ba_tui.core.values import frozen
 HEAD = "Notes on the earlier rounds of this conversation"
 _HOW = ": recall(round=N) shows one whole, recall(query=…) finds words."
 _BACK = "Nothing is lost: recall("
-"""How a line of earlier versions began that said the same."""
+"""The beginning of a line with the same meaning in earlier versions."""
 PREFIX: dict[FactKind, str] = {"said": "- ", "step": "", "seen": "  · "}
-"""How the lines of a round begin."""
+"""The beginnings of a round's lines."""
 TELLING: dict[FactKind, tuple[str, float, float]] = {"seen": ("  • ", 2.6, 2.5), "said": ("* ", 5.0, 6.0)}
-"""How those begin that tell more: from which score on, and what they count when they are read again."""
+"""The beginnings of more informative lines: from which score on, and their score when they are parsed."""
 _AGAIN: tuple[tuple[FactKind, float, Callable[[str], float]], ...] = (
     ("seen", 0.8, line_score),
     ("said", 2.5, prose_score),
 )
-"""What a line of a round counts when it is read again, and how its words do."""
+"""The base score of a round's line when it is parsed, and the score of its words."""
 _SECTIONS: dict[FactKind, str] = {
-    "person": "From texts of the person that are cut or left out",
+    "person": "From texts of the user that are cut or left out",
     "todo": "Open todos",
     "decision": "Decisions",
     "trouble": "Errors not resolved",
@@ -45,7 +57,7 @@ _STRINGS: dict[StringKind, str] = {
 }
 _BETWEEN = "; "
 _WRONG = "! "
-"""How a line that names an error begins."""
+"""The beginning of a line with an error."""
 _VERBATIM = "Exact strings"
 """Earlier versions add words to it."""
 _FILE = regex(r"^- \[round \d+\] (.*) \((changed|read)\)$")
@@ -53,30 +65,30 @@ _FILE = regex(r"^- \[round \d+\] (.*) \((changed|read)\)$")
 _SUMMARY = "Summary so far"
 _KINDS: dict[str, FactKind] = {
     **{title: kind for kind, title in _SECTIONS.items()},
-    # As earlier versions named them.
+    # Their names in earlier versions.
     "Standing instructions": "person",
     "The first request": "person",
     _SUMMARY: "note",
 }
 _QUOTED = "> "
-"""A line of the person in the notes of an earlier version."""
+"""A line of the user's in the notes of an earlier version."""
 _NUMBERED = regex(r"^- \[round (\d+)\] (.*)$")
 _ROUND = regex(r"^## Round (\d+)$")
-_ANNOUNCED = regex(r"^The person (?:wrote|answered: (?P<question>.*?))(?P<cut> \(cut\))?:$")
-_LEFT_OUT = regex(r"^(\d+) texts? of the person \((\d+) lines?\) ")
+_ANNOUNCED = regex(r"^The (?:user|person) (?:wrote|answered: (?P<question>.*?))(?P<cut> \(cut\))?:$")
+_LEFT_OUT = regex(r"^(\d+) texts? of the (?:user|person) \((\d+) lines?\) ")
 _WORTH: dict[FactKind, float] = {"decision": 7, "todo": 6, "trouble": 5, "note": 7, "person": 6}
-"""The same for a line of a section."""
+"""The score of a section's line."""
 
 
 @frozen
 class LeftOut:
-    """How many texts of the person the notes do not hold, and how many lines those have."""
+    """How many user texts the notes leave out, and how many lines those have."""
 
     texts: int = 0
     lines: int = 0
 
     @staticmethod
-    def of(texts: Sequence[Written]) -> LeftOut:
+    def of(texts: Sequence[UserText]) -> LeftOut:
         return LeftOut(len(texts), sum(text.lines for text in texts))
 
     def __add__(self, other: LeftOut) -> LeftOut:
@@ -85,24 +97,24 @@ class LeftOut:
     def __str__(self) -> str:
         texts, lines = f"text{'s' * (self.texts != 1)}", f"line{'s' * (self.lines != 1)}"
         where = "left out here: recall(round=N, person=true) shows those of a round."
-        return f"{self.texts} {texts} of the person ({self.lines} {lines}) {where}"
+        return f"{self.texts} {texts} of the user ({self.lines} {lines}) {where}"
 
 
 @frozen
 class Notes:
-    """``texts`` of the person and ``facts``, each in their order; what of the texts was ``left_out``; and the
-    ``summary`` that a model wrote."""
+    """``texts`` of the user and ``facts``, each in order; the number of ``left_out`` texts; and a model's
+    ``summary``."""
 
-    texts: tuple[Written, ...] = ()
+    texts: tuple[UserText, ...] = ()
     facts: tuple[Fact, ...] = ()
     left_out: LeftOut = field(default_factory=LeftOut)
     summary: str = ""
-    strings: tuple[Named, ...] = ()
-    """Exact strings that the texts and facts lack, likeliest to be used first."""
+    strings: tuple[RankedString, ...] = ()
+    """Exact strings that the texts and facts lack, the likeliest to be used first."""
 
 
 def written(notes: Notes) -> tuple[Text, ...]:
-    """``notes`` as the blocks of a message."""
+    """Return ``notes`` as the blocks of a message."""
     said = str(notes.left_out) if notes.left_out.texts else ""
     short = said and not (notes.texts or notes.facts or notes.summary or notes.strings)
     parts = [HEAD + ("." if short else _HOW) + (f"\n{said}" if said else "")]
@@ -118,7 +130,7 @@ def written(notes: Notes) -> tuple[Text, ...]:
         if round_ != number:
             lines.append(f"\n## Round {round_}")
             number = round_
-        if isinstance(runs, Written):
+        if isinstance(runs, UserText):
             blocks += (Text("\n".join([*lines, _announced(runs), ""])), *runs.blocks)
             lines = [""]
         else:
@@ -130,22 +142,22 @@ def written(notes: Notes) -> tuple[Text, ...]:
     return tuple(block for block in blocks if block.text.strip())
 
 
-def _listed(strings: Sequence[Named]) -> Iterator[str]:
+def _listed(strings: Sequence[RankedString]) -> Iterator[str]:
     for kind, title in _STRINGS.items():
         if of_kind := [named.text for named in strings if named.kind == kind]:
             yield title + _BETWEEN.join(of_kind)
     yield from (f"{_WRONG}{named.text}" for named in strings if named.kind == "error")
 
 
-def _course(notes: Notes) -> Iterator[tuple[int, Written | list[Fact]]]:
-    """What was written and done, round by round, in its order: texts one by one, facts together."""
+def _course(notes: Notes) -> Iterator[tuple[int, UserText | list[Fact]]]:
+    """Return texts and actions round by round in their order: texts one by one, facts together."""
     items = [*notes.texts, *(fact for fact in notes.facts if fact.kind in PREFIX)]
     together: list[Fact] = []
     for item in sorted(items, key=lambda item: (item.round, item.place)):
-        if together and (isinstance(item, Written) or item.round != together[0].round):
+        if together and (isinstance(item, UserText) or item.round != together[0].round):
             yield together[0].round, together
             together = []
-        if isinstance(item, Written):
+        if isinstance(item, UserText):
             yield item.round, item
         else:
             together.append(item)
@@ -153,13 +165,13 @@ def _course(notes: Notes) -> Iterator[tuple[int, Written | list[Fact]]]:
         yield together[0].round, together
 
 
-def _announced(text: Written) -> str:
+def _announced(text: UserText) -> str:
     how = f"answered: {text.question}" if text.question else "wrote"
-    return f"The person {how}{' (cut)' if text.gap else ''}:"
+    return f"The user {how}{' (cut)' if text.gap else ''}:"
 
 
 def _runs(items: Iterable[Fact]) -> Iterator[str]:
-    """The lines of a round; the same call several times in a row is one."""
+    """Return the lines of a round; the same call several times in a row is one."""
     last, times = "", 0
     for fact in items:
         prefix, least, _ = TELLING.get(fact.kind, ("", inf, 0.0))
@@ -175,12 +187,12 @@ def _runs(items: Iterable[Fact]) -> Iterator[str]:
 
 
 def read(messages: Sequence[Message]) -> Notes:
-    """The notes that an earlier compression left; what it did not write itself reads as a summary."""
+    """Parse the notes of an earlier compression; text in another form is taken as a summary."""
     reader = _Reader()
     for message in messages:
         if message.role == "user":
             reader.message(message)
-    # All of it comes before anything that the rounds hold.
+    # All of it precedes the facts of the rounds.
     by = reader.place + 1
     texts = [replace(text, place=text.place - by) for text in reader.texts]
     facts = [replace(fact, place=fact.place - by, step=fact.step - by) for fact in reader.facts]
@@ -189,12 +201,12 @@ def read(messages: Sequence[Message]) -> Notes:
 
 @dataclass(slots=True)
 class _Reader:
-    """``step``: the place of the call whose lines are being read."""
+    """Parses notes. ``step``: the position of the call whose lines are being parsed."""
 
-    texts: list[Written] = field(default_factory=list[Written])
+    texts: list[UserText] = field(default_factory=list[UserText])
     facts: list[Fact] = field(default_factory=list[Fact])
     left_out: LeftOut = field(default_factory=LeftOut)
-    strings: list[Named] = field(default_factory=list[Named])
+    strings: list[RankedString] = field(default_factory=list[RankedString])
     place: int = -1
     step: int = -1
     kind: FactKind | None = None
@@ -247,7 +259,7 @@ class _Reader:
         if line.startswith((WELL, BADLY, UNTOLD)):
             self.step = place
             return Fact("step", self.round, place, line, 2.0)
-        # Each was chosen once for what it says, and counts for that again.
+        # Each was chosen for its content before, and is scored for it again.
         if line.startswith(_QUOTED):
             return Fact("person", self.round, place, line.removeprefix(_QUOTED), _WORTH["person"])
         for kind, worth, score in _AGAIN:
@@ -260,12 +272,166 @@ class _Reader:
         return Fact("said", self.round, place, line, 1.5)
 
 
-def _strings(line: str) -> Iterator[Named]:
-    """The strings of a line, as this version or an earlier one lists them."""
+def _strings(line: str) -> Iterator[RankedString]:
+    """Return the strings of a line, as this version or an earlier one lists them."""
     if (file := _FILE.match(line)) is not None:
-        yield Named("changed" if file[2] == "changed" else "path", file[1], 0.0)
+        yield RankedString("changed" if file[2] == "changed" else "path", file[1], 0.0)
     if line.startswith(_WRONG):
-        yield Named("error", line.removeprefix(_WRONG), 0.0)
+        yield RankedString("error", line.removeprefix(_WRONG), 0.0)
     for kind, title in _STRINGS.items():
         if line.startswith(title):
-            yield from (Named(kind, text, 0.0) for text in line.removeprefix(title).split(_BETWEEN) if text)
+            yield from (RankedString(kind, text, 0.0) for text in line.removeprefix(title).split(_BETWEEN) if text)
+
+
+# The content of notes: the user's texts first, and facts in the rest of the room.
+
+WORDS_SHARE = 0.25
+"""The share of all messages for user texts of earlier rounds before one of them is cut."""
+FACTS_SHARE = 0.3
+"""The share of the notes for facts, however much the user wrote."""
+FACTS_LEAST, SMALL_SHARE = 300, 0.6
+"""The least tokens for facts, where that is no more than this share of the notes."""
+LEDGER, LEDGER_LEAST, SMALL_LEDGER = 0.25, 5_000, 0.7
+"""The least share of the room after texts for exact strings; the least bytes for them where other facts keep as many,
+since in a small window they are the most useful for their size."""
+CODE = 600
+"""Bytes that lines of code may have beyond their share: short conversations consist mostly of them."""
+_HEADING = 14
+_URGENCY: Mapping[FactKind, float] = {"decision": 2.0, "todo": 12.0, "trouble": 2.0, "note": 3.0, "person": 1.5}
+_SHARES: Mapping[str, float] = {
+    "code": 0.2,
+    "person": 0.15,
+    "decision": 0.3,
+    "todo": 0.2,
+    "trouble": 0.25,
+    "note": 0.8,
+}
+"""The share of the room of each section, and of lines of code, so that none displaces the others."""
+
+
+def notes_before(
+    earlier: Sequence[Message],
+    rounds: Sequence[Round],
+    later: Sequence[Message],
+    lost: Sequence[tuple[int, str]] = (),
+    focus: str = "",
+) -> Notes:
+    """Return all texts and facts of ``rounds`` and of the ``earlier`` notes; ``later`` stays unchanged but for the
+    parts of user texts in ``lost``."""
+    before = read(earlier)
+    gathered = ConversationFacts(rounds, focus, later, before.facts).gather()
+    facts = list(gathered.facts)
+    facts += [fact for number, text in lost for fact in spoken(number, text, 0)]
+    listed = open_todos(message for item in rounds for message in item.messages)
+    if open_todos(later) is not None:
+        listed = []
+    if listed is not None:
+        last = rounds[-1].number if rounds else 0
+        facts = [fact for fact in facts if fact.kind != "todo"]
+        facts += [Fact("todo", last, -1, text, 8.0) for text in listed]
+    return Notes((*before.texts, *gathered.texts), tuple(newest(facts)), before.left_out)
+
+
+def chosen(all_: Notes, room: int, words: int, count: Count) -> tuple[Message, ...]:
+    """Return the best of ``all_`` as opening messages of at most ``room`` tokens, with at most ``words`` for user
+    texts; nothing when not even a line fits."""
+    facts_least = (
+        max(int(room * FACTS_SHARE), min(int(room * SMALL_SHARE), FACTS_LEAST)) if all_.facts or all_.strings else 0
+    )
+    most = min(words, room - facts_least)
+    kept, best, spoken_for = all_, tuple[Message, ...](), 0
+    for share in (most, most * 6 // 10, most * 3 // 10, -1) if all_.texts or all_.left_out.texts else ():
+        kept = _with_texts(all_, share, count)
+        bare = opening(written(replace(kept, facts=(), strings=())))
+        spoken_for = count(bare)
+        if spoken_for <= room:
+            best = bare
+            break
+    bytes_ = max(0, room - spoken_for) * 3
+    ranked = by_worth(kept.facts)
+    for _ in range(5):
+        least = min(bytes_ * SMALL_LEDGER, LEDGER_LEAST)
+        strings_room = int(max(bytes_ * LEDGER, least)) if kept.strings else 0
+        facts = pick(ranked, bytes_ - strings_room)
+        spare = bytes_ - strings_room - sum(fact.cost for fact in facts)
+        held = "\n".join([*(fact.text for fact in facts), *(text.head + text.tail for text in kept.texts)])
+        strings = picked(kept.strings, strings_room + max(0, spare), held)
+        if not facts and not strings:
+            break
+        made = opening(written(replace(kept, facts=tuple(facts), strings=tuple(strings))))
+        size = count(made)
+        if size <= room:
+            best = made
+            everything = len(facts) == len(kept.facts) and len(strings) == len(kept.strings)
+            if everything or size > room * 0.93:
+                break
+        left, used = max(1, room - spoken_for), max(1, size - spoken_for)
+        bytes_ = int(bytes_ * max(0.4, min(1.8, left * 0.965 / used)))
+    return best
+
+
+def size_of_texts(notes: Notes, count: Count) -> int:
+    """Return the tokens of all user texts, with the lines that announce them."""
+    blocks = [block for text in notes.texts for block in text.blocks]
+    return count([Message("user", tuple(blocks), id="")]) + len(notes.texts) * AROUND // 4 if blocks else 0
+
+
+def within(notes: Notes, target: int, count: Count) -> Sequence[Text]:
+    """Return ``notes`` as blocks, with no more of the user's texts than messages of ``target`` tokens may have."""
+    return written(_with_texts(notes, int(target * WORDS_SHARE), count))
+
+
+def _with_texts(all_: Notes, room: int, count: Count) -> Notes:
+    """Return ``all_`` with the texts in ``room`` tokens, and with facts of the parts that are cut or left out."""
+    texts, tokens = all_.texts, size_of_texts(all_, count)
+    if tokens <= room:
+        return all_
+    if room < 0:
+        return replace(all_, texts=(), left_out=all_.left_out + LeftOut.of(texts))
+    bytes_ = sum(text.size + AROUND for text in texts) * room / tokens
+    shorter = allotted(texts, int(bytes_))
+    left_out = all_.left_out
+    said: list[Fact] = []
+    for text, short in zip(texts, shorter, strict=True):
+        if short is None:
+            left_out += LeftOut(1, text.lines)
+        said += spoken(text.round, text.lost(short or replace(text, head="", tail="")), text.place)
+    texts = tuple(short for short in shorter if short)
+    return replace(all_, texts=texts, facts=tuple(newest([*said, *all_.facts])), left_out=left_out)
+
+
+def by_worth(facts: Sequence[Fact]) -> list[Fact]:
+    """Sort facts by their worth in relation to their size."""
+    return sorted(facts, key=lambda fact: -fact.score * _URGENCY.get(fact.kind, 1.0) / (fact.cost + 20) ** 0.6)
+
+
+def pick(facts: Sequence[Fact], room: int) -> list[Fact]:
+    """Return the first of ``facts`` within ``room`` bytes, in the order of the conversation."""
+    steps = {fact.place: fact for fact in facts if fact.kind == "step"}
+    left = room
+    taken: dict[int, Fact] = {}
+    spent: dict[str, int] = {}
+    rounds: set[int] = set()
+    for fact in facts:
+        if left < 20:
+            break
+        if id(fact) in taken:
+            continue
+        wanted = [fact]
+        step = steps.get(fact.step)
+        if fact.kind == "seen" and step is not None and id(step) not in taken:
+            wanted.append(step)
+        cost = sum(item.cost for item in wanted)
+        if fact.kind in PREFIX and fact.round not in rounds:
+            cost += _HEADING
+        kind = "code" if fact.kind == "seen" and code(fact.text) else fact.kind
+        share = _SHARES.get(kind)
+        used = spent.get(kind, 0)
+        if cost > left or (share is not None and used + cost > share * room + (CODE if kind == "code" else 0)):
+            continue
+        left -= cost
+        spent[kind] = used + cost
+        taken |= {id(item): item for item in wanted}
+        if fact.kind in PREFIX:
+            rounds.add(fact.round)
+    return sorted(taken.values(), key=lambda fact: (fact.round, fact.place))

@@ -1,6 +1,6 @@
-"""A conversation as rounds, and what a compression gives back. What is shortened, and how, is said elsewhere.
+"""A conversation as rounds, and the result of a compression.
 
-A round is what the person said and all that followed, numbered as the tool recall numbers it.
+A round is a prompt and all messages after it, numbered as in the tool recall.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ba_tui.core.messages import Block, Message, Text, ToolOutput
 from ba_tui.core.values import frozen
 
 Count: TypeAlias = Callable[[Sequence[Message]], int]
-"""Tokens of messages."""
+"""Counts the tokens of messages."""
 
 ACKNOWLEDGED = "Noted."
 CHANGED = "~"
@@ -22,8 +22,8 @@ CHANGED = "~"
 
 @frozen
 class Keep:
-    """``rounds``: the last ones that stay word for word, beside the current one. ``starts``: by the id of the message
-    that a round begins in, its number as recall counts (Transcript.rounds); without it rounds are counted here."""
+    """``rounds``: the last ones that stay unchanged, beside the current one. ``starts``: the number of the round that
+    begins in a message, by its id (Transcript.rounds); without it rounds are counted here."""
 
     rounds: int = 5
     starts: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -34,8 +34,8 @@ KEEP = Keep()
 
 @frozen
 class Compression:
-    """``messages`` for all that was before; the running turn begins with message ``turn_start``.
-    ``kept`` says in a line what was kept, ``stubs`` names each observation that was cut."""
+    """``messages`` that replace all before; the running turn begins with message ``turn_start``. ``kept``: a line about
+    what was kept; ``stubs`` names each cut observation."""
 
     messages: tuple[Message, ...]
     turn_start: int
@@ -45,7 +45,7 @@ class Compression:
 
 @frozen
 class Round:
-    """``messages[0]`` holds the prompt."""
+    """A round; ``messages[0]`` has the prompt."""
 
     number: int
     messages: tuple[Message, ...]
@@ -53,7 +53,7 @@ class Round:
 
 @frozen
 class Rounds:
-    """``earlier``: the notes that a compression before this one left, with which the conversation opens."""
+    """``earlier``: the notes of an earlier compression, with which the conversation begins."""
 
     earlier: tuple[Message, ...]
     rounds: tuple[Round, ...]
@@ -64,7 +64,7 @@ class Rounds:
 
 
 def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = None) -> Rounds:
-    """``messages`` cut where the person begins to speak. Rounds not in ``starts`` count on."""
+    """Split ``messages`` at the user's prompts. Rounds that are not in ``starts`` get the next numbers."""
     known = starts or {}
     cut = 0
     while cut < len(messages) and messages[cut].origin == "compaction" and not messages[cut].calls:
@@ -72,7 +72,7 @@ def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = No
     found: list[tuple[int, list[Message]]] = []
     number = 0
     for message in messages[cut:]:
-        # A prompt after an interrupted call stands in one message with its results, which belong to the call.
+        # A prompt after an interrupted call is in one message with its results, which belong to the call.
         given = known.get(base_id(message)) if not _answers(message) else None
         if given is not None or not found or _is_prompt(message):
             number = given if given is not None else number + 1
@@ -82,7 +82,7 @@ def rounds_of(messages: Sequence[Message], starts: Mapping[str, int] | None = No
 
 
 def turn_start(messages: Sequence[Message], starts: Mapping[str, int] | None = None) -> int:
-    """The place after the last prompt."""
+    """Return the position after the last prompt."""
     known = starts or {}
     for place in range(len(messages) - 1, -1, -1):
         if base_id(messages[place]) in known or _is_prompt(messages[place]):
@@ -101,28 +101,28 @@ def _answers(message: Message) -> bool:
 
 
 def opening(blocks: Sequence[Block]) -> tuple[Message, Message]:
-    """``blocks`` as the notes that a compressed conversation opens with, and an answer, so that roles alternate."""
+    """Return ``blocks`` as the opening notes of a compressed conversation, with an answer, so that roles alternate."""
     answer = Message("assistant", (Text(ACKNOWLEDGED),), stop="end_turn", origin="compaction", hidden=True)
     return Message("user", tuple(blocks), origin="compaction", hidden=True), answer
 
 
 def changed(message: Message, blocks: Iterable[Block]) -> Message:
-    """``message`` with other blocks and so with another id, which still tells whose it was."""
+    """Return ``message`` with other blocks and so with another id, from which the original id can be read."""
     blocks = tuple(blocks)
     mark = zlib.crc32(repr(blocks).encode("utf-8", "replace"))
     return replace(message, blocks=blocks, id=f"{base_id(message)}{CHANGED}{mark:08x}")
 
 
 def base_id(message: Message) -> str:
-    """The id that ``message`` had before it was shortened."""
+    """Return the id of ``message`` before it was shortened."""
     return message.id.partition(CHANGED)[0]
 
 
 def is_changed(message: Message) -> bool:
-    """True for a message that a compression shortened."""
+    """Return True for a message that a compression shortened."""
     return CHANGED in message.id
 
 
 def is_compressed(message: Message) -> bool:
-    """True for a message that a compression shortened or wrote."""
+    """Return True for a message that a compression shortened or wrote."""
     return is_changed(message) or message.origin == "compaction"

@@ -1,33 +1,125 @@
-"""The ways to compress a conversation, as one thing to bring in: the first compression needs them, and no start does.
-
-When which of them is taken is the compressor's business.
-"""
+"""The strategies of compression in one module, which the first compression loads; starts don't need it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ba_tui.context.compression.digest import WORDS_SHARE, chosen, notes_before, size_of_texts, within
-from ba_tui.context.compression.drafts import SummaryDraft, drafted, placed, split, with_summary
 from ba_tui.context.compression.extract import extract
-from ba_tui.context.compression.facts import FactKind
-from ba_tui.context.compression.fit import fit
+from ba_tui.context.compression.facts import Fact, FactKind
 from ba_tui.context.compression.ledger import StringUses
-from ba_tui.context.compression.notes import read
-from ba_tui.context.compression.rounds import KEEP, Compression, Count, Keep, Round, opening, rounds_of, turn_start
+from ba_tui.context.compression.notes import WORDS_SHARE, Notes, chosen, notes_before, read, size_of_texts, within
+from ba_tui.context.compression.rounds import (
+    KEEP,
+    Compression,
+    Count,
+    Keep,
+    Round,
+    Rounds,
+    base_id,
+    opening,
+    rounds_of,
+    turn_start,
+)
+from ba_tui.context.compression.stubs import fit
+from ba_tui.context.compression.summarize import Summary
+from ba_tui.context.compression.user_text import texts_of
 from ba_tui.core.events import Compressed, Event
 from ba_tui.core.messages import Block, Message, RedactedThinking, Text, Thinking, ToolOutput, ToolUse
+from ba_tui.core.results import Todo
 from ba_tui.core.transcript import Transcript
+from ba_tui.core.values import frozen
+
+# A conversation is split for a summary; a summary that was written meanwhile must still fit. Pure.
+
+
+@frozen
+class Split:
+    """``source`` is summarized, ``rest`` stays: the last ``keep`` rounds and the running one."""
+
+    source: tuple[Message, ...]
+    rest: tuple[Message, ...]
+    keep: int
+
+
+@frozen
+class SummaryDraft:
+    """A summary of ``parts.source`` that is being written. ``replaced``: the ids of the messages in its place
+    until then."""
+
+    task: asyncio.Task[Summary]
+    replaced: tuple[str, ...]
+    parts: Split
+
+
+def split(messages: Sequence[Message], keep: Keep, target: int, count: Count) -> Split | None:
+    """Split the conversation: as many of the last rounds stay as ``keep`` says; fewer when they and the older user
+    texts have more than ``target`` tokens, or when there are no others. Returns None for a single round."""
+    found = rounds_of(messages, keep.starts)
+    rounds = found.rounds
+    best: Split | None = None
+    for kept in range(min(keep.rounds, len(rounds) - 2), -1, -1):
+        head, tail = rounds[: -kept - 1], rounds[-kept - 1 :]
+        source = (*found.earlier, *(message for item in head for message in item.messages))
+        rest = tuple(message for item in tail for message in item.messages)
+        here = Split(source, rest, kept)
+        words = size_of_texts(_texts(Rounds(found.earlier, head)), count)
+        if count(rest) + min(words, int(target * WORDS_SHARE)) <= target:
+            return here
+        best = best or here
+    return best
+
+
+def with_summary(
+    summary: Summary, todos: Sequence[Todo], source: Sequence[Message], starts: Mapping[str, int]
+) -> Notes:
+    """Return notes with ``summary`` and what no summary may lose: the user's texts in ``source``, and the
+    open todos."""
+    notes = _texts(rounds_of(source, starts))
+    last = max((text.round for text in notes.texts), default=1)
+    left = [Fact("todo", last, -1, todo.content, 0.0) for todo in todos if not todo.done]
+    return replace(notes, facts=(*notes.facts, *left), summary=summary.text)
+
+
+def _texts(parts: Rounds) -> Notes:
+    """Return the user's texts in the notes of an earlier compression and in the rounds."""
+    before = read(parts.earlier)
+    facts = tuple(fact for fact in before.facts if fact.kind == "person")
+    found = [text for item in parts.rounds for text in texts_of(item)]
+    later = [replace(text, place=place) for place, text in enumerate(found)]
+    return Notes((*before.texts, *later), facts, before.left_out)
+
+
+def drafted(parts: Split, messages: Sequence[Message]) -> tuple[str, ...] | None:
+    """Return the ids of those of ``messages`` that replace ``parts.source``; None when the rest is incomplete."""
+    place = _begin(parts, messages)
+    if place is None or list(map(base_id, messages[place:])) != list(map(base_id, parts.rest)):
+        return None
+    return tuple(message.id for message in messages[:place])
+
+
+def placed(draft: SummaryDraft, messages: Sequence[Message]) -> Sequence[Message] | None:
+    """Return the part of ``messages`` after the summary; None when they no longer begin with what it replaces."""
+    place = _begin(draft.parts, messages)
+    if place is None or tuple(message.id for message in messages[:place]) != draft.replaced:
+        return None
+    return messages[place:]
+
+
+def _begin(parts: Split, messages: Sequence[Message]) -> int | None:
+    first = base_id(parts.rest[0]) if parts.rest else ""
+    return next((place for place, message in enumerate(messages) if base_id(message) == first), None)
+
 
 NOTES_SHARE, FACTS_SHARE = 6, 12
-"""The notes on what must not be lost get this part of the room; facts in them, this."""
+"""Notes of truncation get one part in this many of the room; facts in them one in this many."""
 LEFT_OUT: frozenset[FactKind] = frozenset({"step", "seen"})
 
 
 def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep = KEEP) -> Compression:
-    """``messages`` without the oldest rounds, in at most ``target`` tokens."""
+    """Return ``messages`` without the oldest rounds, in at most ``target`` tokens."""
     if count(messages) <= target:
         return Compression(tuple(messages), turn_start(messages, keep.starts), "everything: it was small enough")
     parts = rounds_of(messages, keep.starts)
@@ -41,7 +133,7 @@ def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep 
         needed = min(words, size_of_texts(notes, count)) + target // FACTS_SHARE
         if room >= needed or not notes.texts:
             break
-        # What the person wrote comes before whole rounds.
+        # User texts have priority over whole rounds.
         room = needed
     said = chosen(notes, max(room, target - count(kept)), words, count)
     if left_out and not said:
@@ -54,8 +146,8 @@ def truncate(messages: Sequence[Message], target: int, count: Count, keep: Keep 
 
 
 def _newest(rounds: Sequence[Round], room: int, count: Count) -> tuple[list[Round], int, list[Message]]:
-    """What is left out, from which round on the rest stays, and its messages: the newest rounds in ``room`` tokens, or
-    the last one without its oldest steps."""
+    """Return the removed part, the number of the first round that stays, and its messages: the newest rounds in
+    ``room`` tokens, or the last one without its oldest steps."""
     sizes = [count(item.messages) for item in rounds]
     first, rest = 0, sum(sizes)
     while first < len(rounds) - 1 and rest > room:
@@ -74,7 +166,7 @@ def _newest(rounds: Sequence[Round], room: int, count: Count) -> tuple[list[Roun
 
 
 def faults(messages: Sequence[Message], source: Sequence[Message] | None = None) -> list[str]:
-    """Every rule that is broken, with the place. ``source``: where the thinking must come from, byte for byte."""
+    """Return every broken rule, with its place. ``source``: where reasoning must be found byte for byte."""
     return list(_faults(messages, source))
 
 
@@ -134,7 +226,7 @@ def _thinking(messages: Sequence[Message]) -> Iterator[tuple[str, str | None]]:
 
 
 def uncompressed(events: Sequence[Event], agent: str = "main") -> Transcript | None:
-    """What ``events`` come to without the last compression that still stands; None when there is none."""
+    """Return the messages of ``events`` without the last effective compression; None without one."""
     standing: list[int] = []
     void: set[int] = set()
     for place, event in enumerate(events):
@@ -151,7 +243,8 @@ def uncompressed(events: Sequence[Event], agent: str = "main") -> Transcript | N
 
 
 def undone(events: Sequence[Event], now: Transcript) -> tuple[tuple[Message, ...], int] | None:
-    """The messages without the last compression, and where the running turn begins; None when nothing changes."""
+    """Return the messages without the last compression, and where the running turn begins; None when nothing
+    changes."""
     earlier = uncompressed(events, now.agent)
     if earlier is None or [message.id for message in earlier.messages] == [message.id for message in now.messages]:
         return None

@@ -1,23 +1,47 @@
-"""Bulky observations cut down to their telling lines, with a word on how to get the whole back."""
+"""Cutting: bulky observations become stubs with their most informative lines, and as a last resort messages are
+removed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
-from ba_tui.context.compression.facts import failed, result_lines, target
-from ba_tui.context.compression.importance import Importance, weight
-from ba_tui.context.compression.novelty import KnownWords, scored_lines
-from ba_tui.context.compression.rounds import Round, changed
-from ba_tui.context.compression.user_text import ANSWER, ASKING, Written, is_answer, written_in
-from ba_tui.core.messages import Block, Image, Message, ToolOutput, ToolUse, reminder
+from ba_tui.context.compression.facts import Importance, failed, result_lines, target, weight
+from ba_tui.context.compression.keywords import KnownWords, scored_lines
+from ba_tui.context.compression.notes import LeftOut, Notes, read, written
+from ba_tui.context.compression.rounds import Count, Round, Rounds, base_id, changed, opening, rounds_of
+from ba_tui.context.compression.user_text import (
+    ASKING,
+    UserText,
+    is_answer,
+    split_answer,
+    texts_in,
+    texts_of,
+    written_in,
+)
+from ba_tui.core.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolOutput,
+    ToolUse,
+    reminder,
+    user,
+)
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 BULKY = 1_200
-"""Bytes from which an observation is worth cutting."""
+"""Bytes from which on an observation is cut."""
 LONG = 1_000
-"""The same for what the person wrote."""
+"""The same for user texts."""
 LEAST = 160
 MARK = "[stub · "
 _WHOLE = regex(r"\bdata/[\w.-]+")
@@ -26,7 +50,7 @@ _PICTURE = 2_000
 
 @frozen
 class CutResult:
-    """``blocks`` in the place of ``span`` others."""
+    """``blocks`` that replace ``span`` others."""
 
     blocks: tuple[Block, ...]
     span: int = 1
@@ -34,15 +58,15 @@ class CutResult:
 
 @frozen
 class Observation:
-    """A bulky result, or a long text of the person: where it stands, what it is, and how large it is in bytes.
-    ``span``: how many blocks it takes; ``bad``: the call failed."""
+    """A bulky result, or a long user text: its position, its content, and its size in bytes. ``span``: its number of
+    blocks; ``bad``: the call failed."""
 
     message: int
     block: int
     round: int
     call: str
     size: int
-    output: ToolOutput | Written
+    output: ToolOutput | UserText
     span: int = 1
     bad: bool = False
 
@@ -52,22 +76,22 @@ class Observation:
 
     @property
     def alone(self) -> Message:
-        """To be counted."""
+        """Return it as a message, to be counted."""
         return output_message(self.output)
 
 
-def output_message(output: ToolOutput | Written) -> Message:
-    """A message with nothing else, to be counted."""
+def output_message(output: ToolOutput | UserText) -> Message:
+    """Return a message with ``output`` only, to be counted."""
     return Message("user", blocks_of(output), origin="tool", id="")
 
 
-def blocks_of(output: ToolOutput | Written) -> tuple[Block, ...]:
-    return output.blocks if isinstance(output, Written) else (output,)
+def blocks_of(output: ToolOutput | UserText) -> tuple[Block, ...]:
+    return output.blocks if isinstance(output, UserText) else (output,)
 
 
 def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = False) -> list[Observation]:
-    """The bulky results in ``rounds``, oldest first; the first message of the first round counts as ``offset``.
-    With ``words`` also what the person wrote at length."""
+    """Return the bulky results in ``rounds``, oldest first; the first message has the position ``offset``. With
+    ``words`` also long user texts."""
     found: list[Observation] = []
     place = offset
     for item in rounds:
@@ -85,7 +109,7 @@ def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = Fals
             if words:
                 for text in written_in(message, item.number, begins=number == 0, calls={}):
                     if text.written.size > LONG:
-                        here = (place, text.index, item.number, "a text of the person", text.written.size)
+                        here = (place, text.index, item.number, "a text of the user", text.written.size)
                         found.append(Observation(*here, text.written, text.span))
             place += 1
     return found
@@ -97,14 +121,15 @@ def _size(output: ToolOutput) -> int:
     return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
 
 
-def stub(found: Observation, room: int, known: KnownWords | None = None) -> ToolOutput | Written:
-    """``found`` in about ``room`` bytes."""
+def stub(found: Observation, room: int, known: KnownWords | None = None) -> ToolOutput | UserText:
+    """Return ``found`` in about ``room`` bytes, with a note on how to read the whole."""
     output = found.output
-    if isinstance(output, Written):
+    if isinstance(output, UserText):
         return output.within(room)
-    if output.content.startswith(ANSWER) and found.call.startswith(ASKING):
-        answer = Written(found.round, output.content.removeprefix(ANSWER)).within(room)
-        return replace(output, content=ANSWER + "".join(block.text for block in answer.blocks))
+    announced, said = split_answer(output.content)
+    if announced and found.call.startswith(ASKING):
+        answer = UserText(found.round, said).within(room)
+        return replace(output, content=announced + "".join(block.text for block in answer.blocks))
     every = result_lines(output)
     parts = [f"{MARK}{found.title} · {len(output.content.splitlines())} lines"]
     if output.attachments:
@@ -119,7 +144,7 @@ def stub(found: Observation, room: int, known: KnownWords | None = None) -> Tool
 
 
 def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -> list[str]:
-    """The lines that say most, in their order."""
+    """Return the most informative lines, in their order."""
     ranked = sorted(((score / (len(every[place]) + 20) ** 0.5, place) for score, place in scores), reverse=True)
     chosen: list[int] = []
     seen: set[str] = set()
@@ -140,12 +165,12 @@ def _bytes(line: str) -> int:
 
 
 def known_of(found: Sequence[Observation]) -> KnownWords:
-    """What is known of the lines of all of them."""
+    """Return the statistics of the lines of all observations."""
     return KnownWords.of(item.output.content for item in found if isinstance(item.output, ToolOutput))
 
 
 def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], CutResult]) -> list[Message]:
-    """``messages`` with what stands at (message, block) replaced."""
+    """Return ``messages`` with the blocks at (message, block) replaced."""
     result = list(messages)
     for place in {place for place, _ in cut}:
         here = {index: each for (message, index), each in cut.items() if message == place}
@@ -154,7 +179,7 @@ def with_stubs(messages: Sequence[Message], cut: Mapping[tuple[int, int], CutRes
 
 
 def replaced(blocks: Sequence[Block], cut: Mapping[int, CutResult]) -> tuple[Block, ...]:
-    """``blocks`` with those at the places in ``cut`` replaced."""
+    """Return ``blocks`` with those at the positions in ``cut`` replaced."""
     found: list[Block] = []
     index = 0
     while index < len(blocks):
@@ -165,7 +190,7 @@ def replaced(blocks: Sequence[Block], cut: Mapping[int, CutResult]) -> tuple[Blo
 
 
 def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], CutResult]:
-    """Words in place of the pictures that the person gave in ``rounds``."""
+    """Return texts that replace the user's pictures in ``rounds``."""
     found: dict[tuple[int, int], CutResult] = {}
     place = offset
     for item in rounds:
@@ -176,3 +201,177 @@ def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], 
                     found[place, index] = CutResult(reminder(said).blocks)
             place += 1
     return found
+
+
+# The last resort: the request fits afterwards, whatever the conversation is, and no rule is broken. Messages are
+# removed from the front, then long texts are cut, without regard to their content.
+
+GO_ON = "Go on."
+CUT = "\n[… cut to fit; recall gives the whole …]\n"
+WIDE = (500_000, 250_000, 120_000, 60_000, 30_000, 15_000, 8_000, 4_000)
+"""Characters to which each text is cut, one after the other, until all messages fit."""
+ROOMS = (2_000, 500, 120)
+"""The same for the newest messages, where older ones must be removed."""
+
+
+def fit(
+    messages: Sequence[Message], limit: int, count: Count, starts: Mapping[str, int] | None = None
+) -> tuple[Message, ...]:
+    """Return ``messages``, or as much of them as fits in ``limit`` tokens: at least the last words of the user.
+
+    ``starts``: the numbers of rounds, as in rounds.Keep.
+    """
+    if count(messages) <= limit:
+        return tuple(messages)
+    parts = rounds_of(messages, starts)
+    for room in WIDE:
+        shorter = (*parts.earlier, *_all_cut(parts, room))
+        if count(shorter) <= limit:
+            return shorter
+    before = read(parts.earlier)
+    for room, notes in product(ROOMS, (before, Notes(left_out=before.left_out + LeftOut.of(before.texts)), None)):
+        if found := _newest(parts, _all_cut(parts, room), notes, limit, count):
+            return found
+    return (_words(parts, limit, count),)
+
+
+def _newest(
+    parts: Rounds, messages: Sequence[Message], notes: Notes | None, limit: int, count: Count
+) -> tuple[Message, ...] | None:
+    """Return as many of the newest of ``messages`` as fit after ``notes``, which say how much of the user's texts is
+    left out."""
+    left = limit
+    for _ in range(2):
+        found = next((part for part in _shorter(messages, left, count) if count(part) <= left), None)
+        if found is None:
+            return None
+        before = _saying_what_is_gone(parts, found, notes) if notes else ()
+        if count((*before, *found)) <= limit:
+            return (*before, *found)
+        left = limit - count(before)
+    return None
+
+
+def _saying_what_is_gone(parts: Rounds, found: Sequence[Message], notes: Notes) -> tuple[Message, ...]:
+    there = set(map(base_id, found))
+    gone = [text for item in parts.rounds for message, text in texts_in(item) if base_id(message) not in there]
+    whole = replace(notes, left_out=notes.left_out + LeftOut.of(gone))
+    return opening(written(whole)) if whole != Notes() else ()
+
+
+def _all_cut(parts: Rounds, room: int) -> list[Message]:
+    """Return the messages of all rounds with their texts cut to ``room``."""
+    return [
+        _cut(message, room, item.number, begins=place == 0)
+        for item in parts.rounds
+        for place, message in enumerate(item.messages)
+    ]
+
+
+def _shorter(messages: Sequence[Message], limit: int, count: Count) -> Iterator[Sequence[Message]]:
+    """Return ``messages`` without the oldest rounds, as many as their sizes require; then the last round without its
+    oldest steps."""
+    sizes = [count([message]) for message in messages]
+    rest = sum(sizes)
+    starts = _starts(messages)
+    for start, later in zip(starts, [*starts[1:], len(messages)], strict=True):
+        if rest <= limit or start == starts[-1]:
+            break
+        rest -= sum(sizes[start:later])
+    else:
+        return
+    if rest <= limit:
+        yield messages[start:]
+        return
+    first = starts[-1]
+    place = first + 1
+    while place + 2 < len(messages) and rest > limit:
+        rest -= sizes[place] + sizes[place + 1]
+        place += 2
+    yield [messages[first], *messages[place:]]
+
+
+def _starts(messages: Sequence[Message]) -> list[int]:
+    """Return where the conversation may begin: at words of the user that answer no call."""
+    found = [
+        place
+        for place, message in enumerate(messages)
+        if message.role == "user" and not any(isinstance(block, ToolOutput) for block in message.blocks)
+    ]
+    return found or [0]
+
+
+def _cut(message: Message, room: int, number: int, *, begins: bool) -> Message:
+    theirs = {
+        place.index: CutResult(place.written.within(room).blocks, place.span)
+        for place in written_in(message, number, begins=begins, calls={})
+    }
+    ours = {
+        index: CutResult(() if _droppable(block, message) else (_smaller(block, room),))
+        for index, block in enumerate(message.blocks)
+    }
+    blocks = replaced(message.blocks, ours | theirs)
+    return changed(message, blocks) if blocks != message.blocks else message
+
+
+def _droppable(block: Block, message: Message) -> bool:
+    """Whether a block may be removed. Reasoning is never cut: it is removed as a whole, if something else is left."""
+    unsaid = (Thinking, RedactedThinking, Opaque)
+    return isinstance(block, unsaid) and any(not isinstance(other, unsaid) for other in message.blocks)
+
+
+def _smaller(block: Block, room: int) -> Block:
+    match block:
+        case Text(text=text) if len(text) > room:
+            return Text(ends(text, room))
+        case ToolOutput(content=text) if len(text) > room or block.attachments:
+            return replace(block, content=ends(text, room), attachments=())
+        case ToolUse(input=given, malformed=malformed) if len(json.dumps(given, default=str)) > room:
+            smaller = {
+                name: ends(value, room // 2) if isinstance(value, str) else value for name, value in given.items()
+            }
+            if len(json.dumps(smaller, default=str)) > 2 * room:
+                smaller = {"cut": ends(json.dumps(given, ensure_ascii=False, default=str), room)}
+            return replace(block, input=smaller, malformed=ends(malformed, room) if malformed else malformed)
+        case ToolUse(malformed=str() as malformed) if len(malformed) > room:
+            return replace(block, malformed=ends(malformed, room))
+        case Image(media_type=kind) | Document(media_type=kind):
+            return reminder(f"A file ({kind}) was left out to make the request fit.").blocks[0]
+        case _:
+            return block
+
+
+def _words(parts: Rounds, limit: int, count: Count) -> Message:
+    """Return only the user's last words, cut until they fit."""
+    said = [(item, text) for item in parts.rounds for text in texts_of(item)]
+    if not said:
+        return _largest(user(GO_ON), len(GO_ON), lambda room: (Text(GO_ON[:room]),), limit, count)
+    item, last = said[-1]
+    message = _largest(item.messages[0], last.size, lambda room: last.within(room).blocks, limit, count)
+    if count([message]) <= limit:
+        return message
+    # Not even a mark fits.
+    plain = last.head.lstrip() or last.tail.lstrip()
+    return _largest(item.messages[0], len(plain), lambda room: (Text(plain[:room]),), limit, count)
+
+
+def _largest(
+    message: Message, most: int, made: Callable[[int], tuple[Block, ...]], limit: int, count: Count
+) -> Message:
+    """Return ``message`` with the blocks that ``made`` makes for the largest room, up to ``most``, in which it fits."""
+    low, high = 1, max(1, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = count([replace(message, blocks=made(middle))]) <= limit
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return changed(message, made(low))
+
+
+def ends(text: str, room: int) -> str:
+    """Return beginning and end of ``text``, with a mark between them if it fits."""
+    if len(text) <= room:
+        return text
+    if room <= 2 * len(CUT):
+        return text.strip()[: max(1, room)].strip() or "…"
+    half = (room - len(CUT)) // 2
+    return f"{text[:half]}{CUT}{text[len(text) - half :]}"

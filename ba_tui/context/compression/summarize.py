@@ -1,57 +1,118 @@
-"""A summary of old rounds: one request to a model, checked against what it stands for. When, is compressor's business.
+"""Summaries of old rounds: one request to a model, a check against the source, and a cache.
 
-The model is given the record as text: it sees no tools, and what tools returned is shortened.
+The model reads the record as text: it gets no tools, and results of tools are shortened.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 from ba_tui.context.compression.rounds import Count
-from ba_tui.context.compression.summary_cache import SummaryCache, digest
-from ba_tui.core.errors import ProviderError
+from ba_tui.core.errors import ProviderError, StorageError
 from ba_tui.core.messages import Document, Image, Message, Opaque, Text, ToolOutput, ToolUse, Usage, is_reminder, user
 from ba_tui.core.provider import ModelInfo, Provider, charged
 from ba_tui.core.values import frozen
-from ba_tui.providers.small_model import one_answer
+from ba_tui.providers.agent_model import one_answer
+from ba_tui.resources import read_regular, save_whole
+from ba_tui.settings.sections.models import CompressionSettings
+
+# The cache has one small file for each summary, named by the hash of its source. Errors with its files are logged, and
+# the summary is written again.
+
+log = logging.getLogger(__name__)
+SUFFIX = ".json"
+LARGEST = 1_000_000
+LOOK_EVERY = 20
+"""Summaries that are written between two clean-ups."""
+
+
+def digest(parts: Iterable[str]) -> str:
+    """Return the name of a summary: the same for the same parts in the same order."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "replace")
+        hashed.update(len(data).to_bytes(8, "big") + data)
+    return hashed.hexdigest()
+
+
+class SummaryCache:
+    """At most ``size`` summaries in ``folder``, none older than ``hours``. Reads and writes files: call it off the
+    event loop."""
+
+    def __init__(self, folder: Path, size: int, hours: float, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._size = size
+        self._seconds = hours * 3_600
+        self._clock = clock
+        self._written = 0
+
+    def get(self, key: str) -> str | None:
+        path = self._folder / f"{key}{SUFFIX}"
+        try:
+            found: Any = json.loads(read_regular(path, LARGEST))
+            text, at = str(found["text"]), float(found["at"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.info("the summary %s can't be read: %s", path, error)
+            return None
+        return text if 0 <= self._clock() - at < self._seconds else None
+
+    def put(self, key: str, text: str) -> None:
+        if not self._size or not self._seconds:
+            return
+        path = self._folder / f"{key}{SUFFIX}"
+        try:
+            save_whole(path, json.dumps({"text": text, "at": self._clock()}), mode=0o600)
+            self._written += 1
+            if self._written % LOOK_EVERY == 1:
+                self._prune()
+        except (OSError, StorageError) as error:
+            log.info("the summary %s can't be kept: %s", path, error)
+
+    def _prune(self) -> None:
+        aged: list[tuple[float, Path]] = []
+        for path in self._folder.glob(f"*{SUFFIX}"):
+            with contextlib.suppress(FileNotFoundError):
+                aged.append((path.stat().st_mtime, path))
+        aged.sort(reverse=True)
+        for place, (at, path) in enumerate(aged):
+            if place >= self._size or self._clock() - at > self._seconds:
+                path.unlink(missing_ok=True)
+
 
 RESULTS = (2_000, 600, 160)
-"""Characters of a tool's result that the model is shown: the most that fits its window."""
+"""Characters of a tool's result in the record: the largest number that fits the model's window."""
 WORDS = 12_000
-"""Characters of one message's own words."""
+"""Characters of one message's text."""
 SHARE = 0.6
 """Words of a summary for each token that it may have."""
 HEADROOM = 0.9
 
 
-class SummarySettings(Protocol):
-    """What a person may set about summaries (settings.Compression)."""
-
-    @property
-    def summary_tokens(self) -> int: ...
-
-    @property
-    def summary_timeout(self) -> float: ...
-
-
 @frozen
 class Writer:
-    """Who writes: ``model`` for its window and its prices, ``provider`` to ask it; the latter is slow to import."""
+    """The model of summaries: ``model`` returns its facts, ``provider`` its connection, which is slow to import."""
 
     model: Callable[[], ModelInfo]
     provider: Callable[[], Awaitable[Provider]]
     prompt: str
-    """With ``{words}`` and ``{focus}``."""
+    """With the placeholders ``{words}`` and ``{focus}``."""
 
 
 @frozen
 class Bill:
-    """What was paid for summaries: tokens, and US dollars; None when that is not known. ``estimate``: what limits count
-    instead, where the server reported no usage."""
+    """The cost of summaries: tokens, and US dollars, None when unknown. ``estimate``: the number for limits where the
+    server reported no usage."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
@@ -74,7 +135,7 @@ NOTHING = Bill()
 
 @frozen
 class Summary:
-    """``bill``: nothing from the cache; ``added``: facts that the model had left out."""
+    """``bill``: empty for one of the cache; ``added``: the number of facts that the model left out."""
 
     text: str
     bill: Bill = NOTHING
@@ -82,32 +143,32 @@ class Summary:
 
 
 class NoSummary(ProviderError):
-    """The model answered with something else; that was paid for all the same."""
+    """The model's answer was no summary; it has to be paid for nevertheless."""
 
     bill: Bill = NOTHING
 
 
 class Summarizer:
-    """Writes summaries; those written before come from ``cache``."""
+    """Writes summaries, or reads them from ``cache``."""
 
-    def __init__(self, writer: Writer, choices: SummarySettings, cache: SummaryCache, count: Count) -> None:
+    def __init__(self, writer: Writer, choices: CompressionSettings, cache: SummaryCache, count: Count) -> None:
         self._writer = writer
         self._choices = choices
         self._cache = cache
         self._count = count
 
     def expected(self, source: Sequence[Message]) -> float | None:
-        """What a summary of ``source`` would cost at most, in US dollars; None when the model has no known price."""
+        """Return the highest cost of a summary of ``source`` in US dollars; None when the model's price is unknown."""
         prices = self._writer.model().prices
         if prices is None:
             return None
         return prices.cost(Usage(self._count([user(self._record(source))]), self._choices.summary_tokens))
 
     async def summarize(self, source: Sequence[Message], focus: str = "") -> Summary:
-        """Raises ProviderError when the model fails, takes too long, or answers with something else."""
+        """Write a summary. Raises ProviderError when the model fails, takes too long, or writes no summary."""
         model = self._writer.model()
         record = await asyncio.to_thread(self._record, source)
-        about = f"\n\nThe person asks for attention to this above all: {focus}" if focus else ""
+        about = f"\n\nThe user asks for attention to this above all: {focus}" if focus else ""
         words = str(round(self._choices.summary_tokens * SHARE))
         system = self._writer.prompt.replace("{words}", words).replace("{focus}", about)
         key = digest((model.id, system, record))
@@ -132,7 +193,8 @@ class Summarizer:
             raise ProviderError(f"No summary came within {self._choices.summary_timeout:g} s.") from None
 
     def _record(self, source: Sequence[Message]) -> str:
-        """As much of the record as the model can read: results shorter and shorter, then without the middle."""
+        """Return as much of the record as the model can read: with shorter and shorter results, then without the
+        middle."""
         model = self._writer.model()
         room = int((model.window - self._choices.summary_tokens) * HEADROOM) - self._count([user(self._writer.prompt)])
         text = ""
@@ -151,7 +213,7 @@ class Summarizer:
         return completed(source, text, self._choices.summary_tokens // 2, self._count)
 
     def _clipped(self, text: str) -> str:
-        """Whole lines up to the cap; what stood behind is checked like everything else."""
+        """Return whole lines up to the limit; facts after it are checked like all others."""
         if self._count([user(text)]) <= self._choices.summary_tokens:
             return text
         low, high = 0, len(text)
@@ -174,12 +236,12 @@ def _unsound(answer: Message) -> str:
 
 
 def record(source: Sequence[Message], longest: int) -> str:
-    """``source`` as text, results of tools in at most ``longest`` characters."""
+    """Return ``source`` as text, with at most ``longest`` characters of each tool result."""
     return "\n\n".join(part for message in source for part in _parts(message, longest))
 
 
 def _parts(message: Message, longest: int) -> list[str]:
-    """Without the reminders that went with a prompt: what they say was true then."""
+    """Return the texts of a message without reminders that were added to a prompt: they applied to that time."""
     who = "agent" if message.role == "assistant" else "person"
     if message.origin == "compaction":
         who = "earlier notes"

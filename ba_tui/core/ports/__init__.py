@@ -1,1 +1,1 @@
-"""What rooms hand to faces: one small protocol a file. Imports core alone."""
+"""Ports: the protocols and values through which faces use features and the base. May import core only."""

@@ -1,4 +1,4 @@
-"""MCP servers as faces and tools see them: how each is configured, how its connection stands, what it offers."""
+"""Port of MCP servers: configuration, connection state, and what each server offers."""
 
 from __future__ import annotations
 
@@ -12,85 +12,86 @@ from ba_tui.core.values import frozen
 TransportKind: TypeAlias = Literal["stdio", "http", "sse"]
 ServerScope: TypeAlias = Literal["user", "project", "local", "flag", "plugin"]
 ServerPhase: TypeAlias = Literal["off", "untrusted", "idle", "connecting", "ready", "waiting", "login", "failed"]
-"""``idle``: not connected yet, the first call connects; ``waiting``: a restart is due; ``login``: the person has to log
-in; ``untrusted``: it belongs to a project that the person does not trust."""
+"""``idle``: the first call connects; ``waiting``: a restart is scheduled; ``login``: the user has to log in;
+``untrusted``: it belongs to a project that the user does not trust."""
 ToolStanding: TypeAlias = Literal["on", "off", "changed", "refused"]
-"""``changed``: its definition differs from the approved one, so the next call asks; ``refused``: it can't be used."""
+"""``changed``: its definition differs from the approved one, so the next call asks; ``refused``: it cannot be used."""
 
 
 class McpError(BaError):
-    """A server could not be reached, or a request to it failed. The text is one line for people."""
+    """A server is unreachable, or a request to it failed. The message is one line."""
 
     kind = "transient_error"
 
 
 class LoginNeeded(McpError):
-    """The server wants the person to log in before it answers."""
+    """The server requires the user to log in."""
 
     kind = "permission_denied"
 
 
 class ToolChanged(McpError):
-    """A tool is not what the person approved or was asked about, so it was not called."""
+    """A tool differs from the approved definition, so it was not called."""
 
     kind = "permission_denied"
 
     def __init__(self, server: str, tool: str) -> None:
         text = f"The MCP server {server} changed its tool {tool} after you approved it, so it was not called."
-        super().__init__(text, "Call it again: the person is asked first, and sees what changed.")
+        super().__init__(text, "Call it again: the user is asked first, and sees what changed.")
 
 
 @frozen
 class ServerConfig:
-    """One configured server. Values are expanded: no ``${NAME}`` is left. Times in seconds."""
+    """Configuration of a server, with every ``${NAME}`` expanded. Times in seconds."""
 
     name: str
-    """As the person wrote it; unique. Tools are called ``mcp__NAME__TOOL``, with what a name may not hold as ``_``."""
+    """The configured name; unique. Tools are called ``mcp__NAME__TOOL``, with ``_`` for characters that names may not
+    contain."""
     transport: TransportKind = "stdio"
     command: tuple[str, ...] = ()
     """stdio: the program and its arguments."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """stdio: variables it is given beside the few that every server gets (PATH, HOME, LANG …)."""
+    """stdio: extra variables besides the few that every server gets (PATH, HOME, LANG …)."""
     folder: str = ""
-    """stdio: where it starts; empty for the root of the project."""
+    """stdio: the working directory; empty for the project root."""
     sandboxed: bool = True
-    """stdio: confined as commands are. False only where the person said so for this server."""
+    """stdio: confined as commands are. False only if the user chose so for this server."""
     network: bool = False
-    """stdio, sandboxed: whether it may reach any host; else hosts are allowed one by one, as for commands."""
+    """stdio, sandboxed: whether it may reach any host; otherwise hosts are allowed one by one, as for commands."""
     url: str = ""
     """http, sse: the endpoint."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """http, sse: sent with every request; may hold secrets, so they are never shown."""
+    """http, sse: sent with every request. Never shown, because they may contain secrets."""
     oauth: Mapping[str, str] = field(default_factory=dict[str, str])
-    """http, sse: ``client_id``, ``client_secret``, ``scope``, ``redirect_port`` where they were configured."""
+    """http, sse: the configured ``client_id``, ``client_secret``, ``scope`` and ``redirect_port``."""
     scope: ServerScope = "user"
     source: str = ""
-    """The file that names it, as people know it."""
+    """Display name of the file that configures it."""
     enabled: bool = True
     trusted: bool = True
-    """False for a server of a project that is not trusted: it is listed, and never started."""
+    """False for a server of an untrusted project: it is listed but never started."""
     tools_off: frozenset[str] = frozenset()
-    """The server's own names of tools that are not to be used."""
+    """Names, as the server uses them, of disabled tools."""
     trouble: str = ""
-    """Why it can't be started, in one line, such as a variable that is not set."""
+    """Why it cannot be started, in one line, such as an unset variable."""
     sampling: bool = False
-    """Whether it may ask a model through ba; each request still asks the person."""
+    """Whether it may ask a model through ba; the user still confirms each request."""
     connect_timeout: float = 30.0
     call_timeout: float = 120.0
 
     written: str = ""
-    """The command line, or the address without its password and query, with every ``${NAME}`` as it stands."""
+    """The command line, or the address without password and query, before ``${NAME}`` was expanded."""
 
     @property
     def address(self) -> str:
-        """What it is, in one line without the value of a variable."""
+        """Return the command line or address in one line, without values of variables."""
         return self.written or (" ".join(self.command) if self.transport == "stdio" else self.url.partition("?")[0])
 
 
 @frozen
 class RemoteTool:
-    """A tool of a server. ``name`` is the server's own, ``full_name`` what models call. The hints are the server's
-    word: they are shown, and allow nothing by themselves. ``trouble``: why it is refused, or how it changed."""
+    """A tool of a server. ``name`` is the server's own name, ``full_name`` the one that models call. Hints are claims
+    of the server: they are shown, and allow nothing. ``trouble``: why it is refused, or how it changed."""
 
     name: str
     full_name: str
@@ -107,7 +108,8 @@ class RemoteTool:
 
 @frozen
 class RemoteResource:
-    """What a server lets be read; a prompt names it ``@server:uri``. ``template``: ``uri`` has ``{parts}`` to fill."""
+    """A resource of a server; prompts mention it as ``@server:uri``. ``template``: ``uri`` has ``{parts}`` to fill
+    in."""
 
     uri: str
     name: str = ""
@@ -126,7 +128,7 @@ class PromptArgument:
 
 @frozen
 class RemotePrompt:
-    """A prompt that a server offers; the person sends it as ``/server:name``."""
+    """A prompt of a server; the user sends it as ``/server:name``."""
 
     name: str
     description: str = ""
@@ -135,30 +137,28 @@ class RemotePrompt:
 
 @frozen
 class ServerState:
-    """One server as it stands. ``trouble`` says in one line why it can't be used now, ``fix`` what to do about it."""
+    """State of one server. ``trouble`` says in one line why it cannot be used, ``fix`` how to solve it."""
 
     config: ServerConfig
     phase: ServerPhase = "idle"
     trouble: str = ""
     fix: str = ""
     title: str = ""
-    """Its own name and version, as it says."""
+    """Name and version as reported by the server."""
     protocol: str = ""
-    """The version of the protocol that was agreed on, such as ``2026-07-28``."""
+    """The negotiated protocol version, such as ``2026-07-28``."""
     instructions: str = ""
-    """What the server says on its use. Data, and bounded."""
+    """Usage instructions of the server. Treated as data, with a size limit."""
     tools: tuple[RemoteTool, ...] = ()
-    """From the newest connection, or remembered from an earlier one while ``cached``."""
+    """Tools of the newest connection, or of an earlier one while ``cached``."""
     cached: bool = False
     resources: tuple[RemoteResource, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
     notes: tuple[str, ...] = ()
-    """One line for each thing that was left out or changed: invalid schemas, hidden characters, duplicate names."""
+    """One line for each item left out or changed: invalid schemas, hidden characters, duplicate names."""
     restarts: int = 0
-    retry_in: float = 0.0
-    """Seconds until the restart that is due."""
     left_out: tuple[str, ...] = ()
-    """The notes that name a tool, prompt or resource which the server offers and ba can't use."""
+    """Those ``notes`` about a tool, prompt or resource that ba cannot use."""
 
     @property
     def name(self) -> str:
@@ -166,32 +166,32 @@ class ServerState:
 
 
 class McpServers(Protocol):
-    """The servers of a session. For the event loop; nothing here blocks. Unknown names raise UsageError with the
-    nearest one; what a server does wrong raises McpError, in one line."""
+    """The servers of a session. For the event loop; no method blocks. Unknown names raise UsageError with the nearest
+    name; failures of a server raise McpError with one line."""
 
     def listed(self) -> Sequence[ServerState]:
-        """All configured servers in their order, also those that are off or not trusted."""
+        """Return all configured servers in order, including disabled and untrusted ones."""
         ...
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], object]:
-        """Call ``changed`` on the event loop whenever a state changes; what comes back stops it."""
+        """Call ``changed`` on the event loop after each state change. Returns a function that stops it."""
         ...
 
     def begin(self) -> None:
-        """Connect, in the background, to the servers whose tools are not known yet. Returns at once."""
+        """Start connecting in the background to the servers whose tools are unknown."""
         ...
 
     async def connect(self, name: str) -> ServerState:
-        """Connect unless it is, and wait for it. Raises McpError, LoginNeeded."""
+        """Connect if necessary, and wait for the result. Raises McpError, LoginNeeded."""
         ...
 
     async def reconnect(self, name: str) -> ServerState:
-        """Close the connection and make a new one; its failures are forgotten. Raises McpError, LoginNeeded."""
+        """Replace the connection and reset the failure count. Raises McpError, LoginNeeded."""
         ...
 
     async def enable(self, name: str, tool: str = "", *, on: bool) -> None:
-        """Switch a server, or one ``tool`` of it (by the server's own name). Raises StorageError when the choice holds
-        for this session only, as it could not be kept."""
+        """Enable or disable a server, or one ``tool`` of it (by the server's name for it). Raises StorageError if the
+        choice could not be saved and applies to this session only."""
         ...
 
     async def approve(self, name: str, tool: str) -> None:
@@ -199,17 +199,17 @@ class McpServers(Protocol):
         ...
 
     def difference(self, name: str, tool: str) -> tuple[str, str]:
-        """The approved definition of a changed tool and the present one, as text; both empty when it is unchanged."""
+        """Return the approved and the current definition of a tool as text; both empty if unchanged."""
         ...
 
     def logs(self, name: str) -> Sequence[str]:
-        """The newest lines that the server printed or logged, and what ba noticed; safe to paint."""
+        """Return the newest lines that the server printed or logged, with ba's remarks; safe to paint."""
         ...
 
     async def login(self, name: str, show: Callable[[str], None]) -> None:
-        """Log in by OAuth: ``show`` is given the address to open. Connects afterwards. Raises McpError."""
+        """Log in by OAuth and connect. ``show`` receives the address to open. Raises McpError."""
         ...
 
     async def logout(self, name: str) -> None:
-        """Forget the tokens of a server, and close its connection."""
+        """Delete the tokens of a server and close its connection."""
         ...

@@ -1,23 +1,24 @@
-"""Sessions as lists show them, the file of one, and what of a session is not in its file."""
+"""Ports of sessions: lists, the journal and whether it is saved, recorded model requests, and checkpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import SessionNotSaved, off_loop
 from ba_tui.core.events import Event, Notice
 from ba_tui.core.messages import Usage
+from ba_tui.core.results import Diffs
 from ba_tui.core.values import frozen
 
 TITLE_LENGTH = 60
-SAVED_AGAIN = "The session is saved again, with all that was missing."
+SAVED_AGAIN = "The session is saved again, including the missing part."
 
 
 @frozen
 class SessionInfo:
-    """What lists show of a session. Times are seconds since the epoch; ``cost`` None when any part is unknown."""
+    """A session in a list. Times are seconds since the epoch; ``cost`` is None if a part is unknown."""
 
     id: str
     title: str
@@ -29,20 +30,20 @@ class SessionInfo:
     model: str = ""
     preview: str = ""
     locked_by: str = ""
-    """Who writes it now (``pid 123``); empty when nobody does."""
+    """The process that writes it now (``pid 123``); empty if none does."""
     found: str = ""
-    """What stands around the words that were searched for."""
+    """Text around the words of a search."""
     unattended: bool = False
-    """Only ``ba -p`` wrote it: lists for people leave it out unless they ask."""
+    """Only ``ba -p`` wrote it. Lists for people leave it out by default."""
     left_open: bool = False
-    """The ba that wrote it last ended without closing it: a crash, a kill, a power cut."""
+    """The last ba that wrote it ended without closing it: a crash, a kill, a power cut."""
     imported: bool = False
-    """Made from a file, or forked from such a session: it opens in the user's default mode. Lists do not set it."""
+    """Made from a file, or forked from such a session: it opens in the user's default mode. Lists do not set this."""
 
 
 @frozen
 class TurnLine:
-    """A turn as lists show it; ``ended`` is empty while it goes on."""
+    """A turn in a list; ``ended`` is empty while it runs."""
 
     number: int
     at: float
@@ -53,7 +54,7 @@ class TurnLine:
 
 @frozen
 class SavedRequest:
-    """A request to a model that is kept byte for byte. Sizes in bytes; ``received`` 0 without a response."""
+    """A model request stored byte for byte. Sizes in bytes; ``received`` is 0 without a response."""
 
     number: int
     at: float
@@ -64,16 +65,16 @@ class SavedRequest:
 
 @frozen
 class Outline:
-    """A session's turns, oldest first, and what all its answers used."""
+    """A session's turns, oldest first, and the token usage of all its answers."""
 
     usage: Usage
     turns: tuple[TurnLine, ...] = ()
 
 
 @frozen
-class Imported:
-    """A session that was made from a file of another program. ``source`` names the original; ``remarks`` say what
-    of it was left out."""
+class ImportedSession:
+    """A session made from a file of another program. ``source`` names the original; ``remarks`` list what was left
+    out."""
 
     info: SessionInfo
     source: str
@@ -81,43 +82,44 @@ class Imported:
 
 
 class Journal(Protocol):
-    """The session's file. ``append`` and ``sync`` raise SessionNotSaved; what was not written
-    goes out with the next append."""
+    """The session's file. ``append`` and ``sync`` raise SessionNotSaved; the next append retries what was not
+    written."""
 
     def append(self, event: Event) -> None: ...
 
     def read(self) -> list[Event]:
-        """All of it, healed, oldest first."""
+        """Return all events, repaired, oldest first."""
         ...
 
     def tail(self, limit: int) -> list[Event]:
-        """The newest events, at most about ``limit``, starting with a TurnStarted; cheap for any length."""
+        """Return about the newest ``limit`` events, starting with a TurnStarted; fast for any length."""
         ...
 
     def later(self, place: int) -> tuple[list[Event], int]:
-        """The events in the file behind ``place``, 0 at first, and the place behind them. Reads a file: call it off the
-        loop. Raises StorageError."""
+        """Return the events after position ``place`` (0 at first), and the position after them. Reads a file: call it
+        off the event loop. Raises StorageError."""
         ...
 
     def sync(self) -> None:
-        """fsync; slow, call it off the loop."""
+        """Call fsync. Slow: call it off the event loop."""
         ...
 
     def close(self) -> None: ...
 
 
 class SessionSaving:
-    """Keeps a session's events in its ``journal``. When that fails, work goes on in memory, and the user is told
-    when it begins and when all is saved again. ``tell`` shows a notice, and returns False when nobody looks now."""
+    """Write a session's events to its ``journal``. If that fails, the session continues in memory. The user is notified
+    when saving fails and when everything is saved again. ``tell`` shows a notice; it returns False if no face is
+    attached."""
 
     def __init__(self, journal: Journal, tell: Callable[[Notice], bool]) -> None:
         self._journal = journal
         self._tell = tell
         self._told = False
         self._unsynced = False
-        """The system took entries and could not write them out: they may be gone, whatever is written later."""
+        """The system accepted entries and failed to write them: they may be lost, whatever is written later."""
         self.missing: SessionNotSaved | None = None
-        """Why the newest entries are not on the disk; None while all of them are."""
+        """Why the newest entries are not on disk; None while all are."""
 
     def keep(self, event: Event) -> None:
         try:
@@ -126,22 +128,26 @@ class SessionSaving:
             self._lost(error)
         else:
             if self.missing and self._unsynced:
-                # Nobody may have looked when it happened.
+                # The first notice may have been shown to no face.
                 self._lost(self.missing)
             elif self.missing:
                 self.missing = None
                 self._told = self._told and not self._tell(Notice(SAVED_AGAIN))
 
     async def sync(self) -> None:
-        """Have the system write out what it has."""
+        """Flush the journal to disk."""
+        lacked = self.missing is not None
         try:
             await off_loop(self._journal.sync)
         except SessionNotSaved as error:
+            if lacked and self.missing is None:
+                # The same entries were saved while this attempt failed.
+                return
             self._unsynced = self._unsynced or self.missing is None
             self._lost(error)
 
     async def retry(self) -> None:
-        """Write what is missing if that is possible by now."""
+        """Retry writing unsaved entries."""
         if self.missing:
             try:
                 await off_loop(self._journal.sync)
@@ -150,13 +156,15 @@ class SessionSaving:
                 self.missing = error
 
     async def close(self) -> None:
-        """Close the file after another try."""
+        """Close the file after a last retry."""
         await self.retry()
         await off_loop(self._journal.close)
 
     def _lost(self, error: SessionNotSaved) -> None:
         self.missing = error
-        self._told = self._told or self._tell(Notice(f"{error} Work goes on, but is not saved.", "error", error.hint))
+        self._told = self._told or self._tell(
+            Notice(f"{error} The session continues, but is not saved.", "error", error.hint)
+        )
 
 
 class SavedConversation(Protocol):
@@ -167,14 +175,105 @@ class SavedConversation(Protocol):
 
 
 def unsaved(conversation: SavedConversation | None) -> SessionNotSaved | None:
-    """Why the newest part of an open session is in memory alone; None while all of it is on the disk."""
+    """Return why the newest part of an open session is only in memory; None while everything is on disk."""
     return conversation.saving.missing if conversation else None
 
 
 def title_of(prompt: str) -> str:
-    """A session's title from its first prompt: the first line with words, at most 60 characters."""
+    """Return a session title from its first prompt: the first line with words, at most 60 characters."""
     line = next((line.strip() for line in prompt.splitlines() if line.strip()), "Untitled")
     line = " ".join(line.lstrip("#>-* ").split()) or "Untitled"
     if len(line) <= TITLE_LENGTH:
         return line
     return line[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"
+
+
+class Exchange(Protocol):
+    """One request while its response arrives."""
+
+    def received(self, data: bytes) -> None:
+        """Record bytes of the response, in order."""
+        ...
+
+    def end(self) -> None:
+        """Finish: the response is complete, failed or no longer needed."""
+        ...
+
+
+class Recorder(Protocol):
+    """Records the requests and responses of one provider. Methods never raise and never wait for the disk."""
+
+    def sent(self, body: bytes, kept: int, tail: int) -> Exchange:
+        """Record that ``body`` is sent. Its first ``kept`` bytes equal those of the previous body; its last ``tail``
+        bytes will not be part of the next one."""
+        ...
+
+
+@frozen
+class FileChange:
+    """The effect of a rewind on one file. ``added`` and ``removed`` count lines, None for binary files. ``by_hand``:
+    changed outside turns. ``stays``: another program wrote it during a turn, so the rewind leaves it alone."""
+
+    path: str
+    kind: Literal["new", "changed", "gone"]
+    added: int | None = 0
+    removed: int | None = 0
+    by_hand: bool = False
+    stays: bool = False
+
+
+@frozen
+class RestoreResult:
+    """``left``: the files that were not restored, and why."""
+
+    done: tuple[str, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+
+
+class Checkpoints(Protocol):
+    """Snapshots of the files of a conversation. All methods run git and read the disk: call them off the event loop.
+
+    Raises:
+        StorageError: the store is unusable or in use, or a checkpoint is gone; no file was touched.
+    """
+
+    def take(self, turn: int) -> str:
+        """Save the files before turn ``turn`` changes them; returns the checkpoint id."""
+        ...
+
+    def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
+        """Return the differences between two checkpoints; an empty id means the current files."""
+        ...
+
+    def did(self, before: str) -> Sequence[FileChange]:
+        """Return the changes of the turn that began with checkpoint ``before``; empty if unknown."""
+        ...
+
+    def undoing(self, to: str, since: Sequence[tuple[int, str]]) -> Sequence[FileChange]:
+        """Return what ``restore(to)`` would do now. ``since``: the turns after it, with their checkpoints."""
+        ...
+
+    def diffs(self, before: str, after: str = "") -> Diffs:
+        """Return ``changes`` with texts; only the first ones if there are many."""
+        ...
+
+    def patch(self, before: str, after: str = "", *, stat: bool = False) -> bytes:
+        """Return the changes as a patch or, with ``stat``, as a line for each file."""
+        ...
+
+    def begin(self, to: str) -> str:
+        """Check that ``to`` can be restored, and save the current files; returns that checkpoint's id."""
+        ...
+
+    def restore(self, to: str, undo: str) -> RestoreResult:
+        """Restore the files of ``to``. Files that changed since checkpoint ``undo`` stay as they are."""
+        ...
+
+
+ReadHistory: TypeAlias = Callable[[], Awaitable[Sequence[Event]]]
+"""Returns all events of the session so far, oldest first."""
+
+
+async def nothing_said() -> Sequence[Event]:
+    """Return the empty history of no session."""
+    return ()

@@ -1,4 +1,4 @@
-"""What the data engine returns: datasets, profiles, results and pages, as frozen values. Nothing here does any work."""
+"""Values of the data engine: datasets, profiles, results and pages, and the kinds of traps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 from ba_tui.core.values import frozen
 
 Cell: TypeAlias = bool | int | float | str | None
-"""One value. Decimals, dates, times and nested values are text in DuckDB's notation; ``Column.kind`` tells which.
-Text longer than ``MAX_CELL_CHARS`` ends in "…"."""
+"""A value of a table. Decimals, dates, times and nested values are text in DuckDB's notation, see ``Column.kind``. Text
+longer than ``MAX_CELL_CHARS`` ends in "…"."""
 Row: TypeAlias = tuple[Cell, ...]
 MAX_CELL_CHARS = 10_000
 
@@ -16,11 +16,10 @@ ColumnKind: TypeAlias = Literal["integer", "decimal", "float", "text", "boolean"
 DataFormat: TypeAlias = Literal["csv", "json", "parquet", "excel", "sqlite", "arrow", "source"]
 Personal: TypeAlias = Literal["", "mail", "phone", "name", "iban"]
 FILES = "$files"
-"""Stands for a list of files in ``Dataset.reading``."""
+"""Placeholder for the list of files in ``Dataset.reading``."""
 PYTHON = "python"
-"""``Provenance.source`` of tables that Python code made."""
+"""``Provenance.source`` of tables made by Python code."""
 Role: TypeAlias = Literal["", "key", "date"]
-Share: TypeAlias = Literal["schema", "aggregates", "sample"]
 
 _KINDS: dict[str, ColumnKind] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
@@ -35,14 +34,14 @@ _KINDS: dict[str, ColumnKind] = {
 
 @frozen
 class Column:
-    """A column of a table; ``type`` is DuckDB's name for it, such as ``BIGINT`` or ``DECIMAL(18,2)``."""
+    """A column of a table; ``type`` is DuckDB's type name, such as ``BIGINT`` or ``DECIMAL(18,2)``."""
 
     name: str
     type: str
 
     @property
     def kind(self) -> ColumnKind:
-        """The family of the type."""
+        """Return the family of the type."""
         if self.type in _KINDS:
             return _KINDS[self.type]
         if self.type.startswith("TIMESTAMP"):
@@ -58,7 +57,7 @@ class Column:
 
 @frozen
 class Fingerprint:
-    """A file as it was when it was read. ``path`` is absolute, ``size`` in bytes, ``sha256`` of its content in hex."""
+    """State of a file when it was read. ``path`` is absolute, ``size`` in bytes, ``sha256`` of its content in hex."""
 
     path: str
     size: int
@@ -68,11 +67,11 @@ class Fingerprint:
 
 @frozen
 class Conversion:
-    """What was done to a text column: ``what`` in words, such as "decimal comma" or "currency €, thousands separators".
+    """Conversion of a text column: ``what`` in words, such as "decimal comma" or "currency €, thousands separators".
 
-    ``failed``: values that did not fit, with some ``examples``. They are NULL in the column; ``raw`` names the column
-    that keeps the text as it was, empty when every value fitted without doubt. ``doubtful``: one of them may mean
-    something else, as an amount in another currency.
+    ``failed``: values that did not fit and are NULL in the column, with some ``examples``. ``raw`` names the column
+    with the original text, empty if every value fitted without doubt. ``doubtful``: a value may mean something else,
+    such as an amount in another currency.
     """
 
     column: str
@@ -85,7 +84,7 @@ class Conversion:
 
 @frozen
 class BadRow:
-    """A line of a text file that is not in the table, and why. ``line`` counts from 1; 0 when unknown."""
+    """A line of a text file that is not in the table, and why. ``line`` is 1-based; 0 if unknown."""
 
     line: int
     reason: str
@@ -93,10 +92,10 @@ class BadRow:
 
 
 @frozen
-class Finding:
-    """A trap that makes numbers wrong. ``trap``: its kind, as ``join_multiplies``; ``message``: one line for people;
-    ``proof``: a query that shows it. ``column``: the column, or several joined with ", "; ``part``: the piece of the
-    query, word for word. ``muted``: the person does not want to be told of this kind in this dataset."""
+class TrapFinding:
+    """A trap: something that makes numbers wrong. ``trap`` is its kind, such as ``join_multiplies``, ``message`` one
+    line for people, ``proof`` a query that shows it. ``column``: the column, or several joined with ", ". ``part``: the
+    verbatim part of the query. ``muted``: the user muted this kind for this dataset."""
 
     trap: str
     dataset: str
@@ -109,14 +108,15 @@ class Finding:
 
 @frozen
 class Dataset:
-    """A file, some files, or a sheet or table of one (``part``) as the table ``name``.
+    """One or more files, or a sheet or table of one (``part``), as the table ``name``.
 
-    ``source`` is the path or glob as it was given. ``rows`` is -1 where nobody counted them, as in a source.
-    ``rows_skipped`` counts the bad rows, of which ``bad_rows`` shows some. ``notes`` are sentences about how it was
-    read. ``loaded``: seconds since the epoch. ``reading`` is the query with which DuckDB alone reads the files the same
-    way, with ``FILES`` in place of their list; empty where ba had to prepare them first, as an Excel sheet or a text in
-    an old encoding. ``day_first``: its date columns whose text had day or month
-    first.
+    ``source`` is the path or glob as given. ``rows`` is -1 if unknown, as in a source. ``rows_skipped`` counts the bad
+    rows, of which ``bad_rows`` has some. ``notes`` are sentences about how it was read. ``loaded``: seconds since the
+    epoch.
+
+    ``reading`` is the query with which DuckDB alone reads the files the same way, with ``FILES`` instead of their list;
+    empty if ba had to prepare the files, such as an Excel sheet or text in an old encoding. ``day_first``: date columns
+    converted from text with an ambiguous order of day and month.
     """
 
     name: str
@@ -145,11 +145,11 @@ class TopValue:
 
 @frozen
 class ColumnProfile:
-    """Statistics of one column. ``distinct`` is exact for small tables, else within a few percent. ``quartiles``
-    (25, 50, 75 %) come from a sample in large tables, and are empty for columns without an order that matters.
+    """Statistics of a column. ``distinct`` is exact for small tables, otherwise within a few percent. ``quartiles``
+    (25, 50, 75 %) come from a sample in large tables, and are empty for columns without a meaningful order.
 
-    ``role``: ``key`` when each value appears once and none is NULL, ``date`` for dates that rows can be grouped by.
-    ``personal``: what kind of personal data the column seems to hold.
+    ``role``: ``key`` if values are unique and never NULL, ``date`` for dates suitable for grouping. ``personal``: the
+    kind of personal data that the column seems to contain.
     """
 
     column: Column
@@ -167,26 +167,26 @@ class ColumnProfile:
 
 @frozen
 class DatasetProfile:
-    """``approximate``: distinct counts and quartiles are estimates. ``seconds``: how long it took. ``findings``: traps
-    in the data; ``notes``: sentences about checks that were left out."""
+    """Profile of a dataset. ``approximate``: distinct counts and quartiles are estimates. ``seconds``: duration.
+    ``findings``: traps in the data; ``notes``: sentences about skipped checks."""
 
     dataset: Dataset
     columns: tuple[ColumnProfile, ...]
     approximate: bool = False
     seconds: float = 0.0
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TrapFinding, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
-    def told(self) -> tuple[Finding, ...]:
-        """The findings that are not muted."""
+    def told(self) -> tuple[TrapFinding, ...]:
+        """Return the findings that are not muted."""
         return tuple(each for each in self.findings if not each.muted)
 
 
 @frozen
 class UsedData:
-    """A dataset that a query read: its name, source, and the files as they were. ``called``: other names that the
-    query has for it, as a path in quotes."""
+    """A dataset that a query read: name, source, and the state of its files. ``called``: other names for it in the
+    query, such as a path in quotes."""
 
     name: str
     source: str
@@ -196,8 +196,8 @@ class UsedData:
 
 @frozen
 class Provenance:
-    """Where a result comes from. ``results`` are earlier results that it read; ``started`` is in seconds since the
-    epoch; ``engine`` names the program and its version; ``source`` another engine that ran the query, if one did."""
+    """Origin of a result. ``results`` are earlier results that it read; ``started`` is in seconds since the epoch;
+    ``engine`` names the program and its version; ``source`` the external engine that ran the query, if any."""
 
     sql: str
     datasets: tuple[UsedData, ...] = ()
@@ -211,8 +211,8 @@ class Provenance:
 
 @frozen
 class QueryResult:
-    """The table ``handle`` (R1, R2, …) with its first rows. ``notes``: what a reader must know, as a changed file;
-    ``findings``: traps that the query met."""
+    """The table ``handle`` (R1, R2, …) with its first rows. ``notes``: caveats for the reader, such as a changed file;
+    ``findings``: traps in the query."""
 
     handle: str
     columns: tuple[Column, ...]
@@ -220,11 +220,11 @@ class QueryResult:
     head: tuple[Row, ...]
     provenance: Provenance
     notes: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TrapFinding, ...] = ()
 
     @property
-    def told(self) -> tuple[Finding, ...]:
-        """The findings that are not muted."""
+    def told(self) -> tuple[TrapFinding, ...]:
+        """Return the findings that are not muted."""
         return tuple(each for each in self.findings if not each.muted)
 
 
@@ -236,7 +236,7 @@ class RowOrder:
 
 @frozen
 class RowFilter:
-    """Rows whose ``column`` compares so with ``value``. ``contains`` ignores case; both NULL tests ignore ``value``."""
+    """A condition on ``column``. ``contains`` ignores case; both NULL tests ignore ``value``."""
 
     column: str
     operator: Literal["=", "!=", "<", "<=", ">", ">=", "contains", "is null", "is not null"]
@@ -245,7 +245,7 @@ class RowFilter:
 
 @frozen
 class Arrangement:
-    """Which rows of a table, in which order. ``search``: rows with this text in any column, ignoring case."""
+    """A selection and order of rows. ``search``: rows with this text in any column, ignoring case."""
 
     order: tuple[RowOrder, ...] = ()
     filters: tuple[RowFilter, ...] = ()
@@ -254,8 +254,8 @@ class Arrangement:
 
 @frozen
 class Page:
-    """``rows`` from ``offset`` on, out of the ``total`` that match. ``numbers``: their places in the table itself,
-    counted from 0, which name a row whatever the order."""
+    """``rows`` from ``offset`` on, of ``total`` matches. ``numbers``: their 0-based positions in the table, independent
+    of the order."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -266,8 +266,8 @@ class Page:
 
 @frozen
 class FoundRows:
-    """``count`` rows of a table have a value of the range ``range`` (its place in the request) in ``column``, and
-    ``around`` have one within a quarter of it. ``numbers`` and ``rows`` are these rows, empty when they are many."""
+    """The ``count`` rows with a value within ``range`` (its index in the request) in ``column``; ``around`` counts
+    those within a quarter of it. ``numbers`` and ``rows`` are these rows, empty if there are many."""
 
     range: int
     column: str
@@ -279,15 +279,14 @@ class FoundRows:
 
 @frozen
 class Catalogue:
-    """What a session has: its datasets, the oldest first, and its results, R1 first. ``findings``: traps in the data of
-    the datasets."""
+    """The datasets of a session, oldest first, and its results from R1 on. ``findings``: traps in the datasets."""
 
     datasets: tuple[Dataset, ...] = ()
     results: tuple[QueryResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TrapFinding, ...] = ()
 
-    def findings_of(self, name: str) -> tuple[Finding, ...]:
-        """The traps of a dataset or result, also those that are muted."""
+    def findings_of(self, name: str) -> tuple[TrapFinding, ...]:
+        """Return the traps of a dataset or result, including muted ones."""
         result = next((each for each in self.results if each.handle == name), None)
         return result.findings if result else tuple(each for each in self.findings if each.dataset == name)
 
@@ -297,9 +296,9 @@ StatementKind: TypeAlias = Literal["read", "explain", "other"]
 
 @frozen
 class Statement:
-    """One statement of a text. ``kind``: ``other`` is never run; ``why`` says what it would do, such as "COPY writes
-    files", and ``instead`` what to do in its place. ``tables`` are names it reads; ``files`` are paths it names, which
-    must be registered first."""
+    """A statement of a text. ``other`` is never run: ``why`` says what it would do, such as "COPY writes files",
+    ``instead`` what to do instead. ``tables`` are names that it reads; ``files`` are paths in it, which must be
+    registered first."""
 
     sql: str
     kind: StatementKind

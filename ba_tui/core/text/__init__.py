@@ -1,1 +1,1 @@
-"""Text as data: what is shown of it, patterns, wording. Imports the standard library, core.values and, late, yaml."""
+"""Pure functions over text. Imports the standard library, core.values, rich.cells and, late, yaml."""

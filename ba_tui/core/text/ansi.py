@@ -1,4 +1,4 @@
-"""Colours and styles of terminal output, line by line, as ECMA-48 SGR sequences set them. Pure."""
+"""Parse colours and styles of terminal output (ECMA-48 SGR sequences), line by line. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ba_tui.core.text.untrusted import _SEQUENCE, paintable
 from ba_tui.core.values import frozen
 
 Colour: TypeAlias = int | tuple[int, int, int] | None
-"""A number of the 256-colour table, red-green-blue, or the terminal's own."""
+"""An index into the 256-colour table, a red-green-blue triple, or None for the terminal's default."""
 
 
 @frozen
 class Ink:
-    """How a program coloured its words. Concealing and blinking are not among it: hidden text stays readable."""
+    """Style of a run of text. Conceal and blink are ignored, so that hidden text stays readable."""
 
     fg: Colour = None
     bg: Colour = None
@@ -47,10 +47,8 @@ _OFF = {
 
 
 def inked_lines(text: str) -> list[Inked]:
-    """What a command printed, line by line as a terminal would leave it: colours kept, progress lines overwritten.
-
-    Every other sequence is taken away. The words of each line are paintable.
-    """
+    """Parse command output into styled lines as a terminal would show them; overwritten progress lines keep their last
+    state. All other sequences are removed. The text of each line is safe to paint."""
     lines: list[Inked] = []
     ink = PLAIN
     for line in text.replace("\r\n", "\n").split("\n"):
@@ -60,7 +58,7 @@ def inked_lines(text: str) -> list[Inked]:
         pieces, ink = _pieces(line.rstrip("\r"), ink)
         erased = sum(isinstance(piece, int) for piece, _ in pieces)
         moved = erased or any(piece in ("\r", "\b") for piece, _ in pieces)
-        # Each erasing costs as much as the line is long: what nobody could watch is not played.
+        # Each erase costs as much as the line is long, so lines with too many of them are not played.
         moved = moved and erased * len(line) < PLAYED
         runs = _overwritten(pieces) if moved else [(piece, of) for piece, of in pieces if isinstance(piece, str)]
         lines.append([(paintable(words), of) for words, of in runs if words])
@@ -70,7 +68,8 @@ def inked_lines(text: str) -> list[Inked]:
 
 
 def _pieces(line: str, ink: Ink) -> tuple[list[tuple[str | int, Ink]], Ink]:
-    """Words with their ink; ``\\r`` and ``\\b`` alone are moves of the cursor, a number erases (0 right, 1 left, 2)."""
+    """Return the pieces of a line with their style, and the style at its end. ``\\r`` and ``\\b`` move the cursor. A
+    number erases: 0 to the right of the cursor, 1 to its left, 2 the whole line."""
     pieces: list[tuple[str | int, Ink]] = []
     for part in _parts(line):
         if sgr := _SGR.fullmatch(part):
@@ -83,7 +82,7 @@ def _pieces(line: str, ink: Ink) -> tuple[list[tuple[str | int, Ink]], Ink]:
 
 
 def _parts(line: str) -> Iterator[str]:
-    """``line`` cut into sequences and what stands between them."""
+    """Split ``line`` into escape sequences and the text between them."""
     last = 0
     for found in _SEQUENCE.finditer(line):
         yield line[last : found.start()]
@@ -93,7 +92,7 @@ def _parts(line: str) -> Iterator[str]:
 
 
 def _overwritten(pieces: list[tuple[str | int, Ink]]) -> Inked:
-    """One character a column: enough for progress bars, spinners and overstriking."""
+    """Play cursor moves with one character a column: enough for progress bars, spinners and overstriking."""
     cells: list[tuple[str, Ink]] = []
     at = 0
     for piece, ink in pieces:
@@ -124,7 +123,7 @@ def _overwritten(pieces: list[tuple[str | int, Ink]]) -> Inked:
 
 @lru_cache(1024)
 def _dipped(ink: Ink, codes: str) -> Ink:
-    """``ink`` after one SGR sequence."""
+    """Return ``ink`` after one SGR sequence."""
     numbers = [int(code) if code.isdigit() else 0 for code in re.split("[;:]", codes[:200])]
     index = 0
     while index < len(numbers):
@@ -151,7 +150,7 @@ def _dipped(ink: Ink, codes: str) -> Ink:
 
 
 def _extended(numbers: list[int], index: int) -> tuple[Colour, int]:
-    """The colour after a 38 or 48, and where the next code stands."""
+    """Return the colour after code 38 or 48, and the index of the next code."""
     kind = numbers[index] if index < len(numbers) else 0
     if kind == 5 and index + 1 < len(numbers):
         return min(numbers[index + 1], 255), index + 2

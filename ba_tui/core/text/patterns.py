@@ -1,6 +1,6 @@
-"""``regex``: regular expressions that are compiled when they are first used; what is wrong with wildcards of users.
+"""Compile regular expressions on first use (``regex``), and check wildcard patterns of users.
 
-Three hundred of them stand at the heads of modules and in tables, and most starts use thirty.
+About 300 patterns are defined at module level or in tables, and most starts use thirty of them.
 """
 
 from __future__ import annotations
@@ -10,28 +10,27 @@ from typing import Any, AnyStr, cast
 
 
 class _Pattern:
-    """Becomes a ``re.Pattern`` method by method: what was asked for once is an attribute from then on."""
+    """A lazy ``re.Pattern``: each method becomes an attribute when it is first used."""
 
     def __init__(self, source: str | bytes, flags: int) -> None:
         self._source = source
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        # re keeps what it compiled last, so that a second method rarely compiles again.
+        # re caches compiled patterns, so a second method rarely compiles again.
         found = getattr(re.compile(self._source, self._flags), name)
         setattr(self, name, found)
         return found
 
 
 def regex(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """As ``re.compile``, but an error in ``source`` shows at the first use. For what every start would compile."""
+    """Return a pattern like ``re.compile`` that compiles on first use, so an error in ``source`` shows only then."""
     return cast("re.Pattern[AnyStr]", _Pattern(source, flags))
 
 
 def wildcard_problem(pattern: str) -> str:
-    """Return what is wrong with the sets (``[a-z]``) of a wildcard pattern; empty when nothing is.
-
-    A ``[`` without an end is plain text."""
+    """Return what is wrong with the character sets (``[a-z]``) of a wildcard pattern; empty if they are valid. A ``[``
+    without an end is plain text."""
     at = pattern.find("[")
     while at >= 0:
         close = pattern.find("]", at + 3 if pattern[at + 1 : at + 2] == "!" else at + 2)

@@ -1,17 +1,20 @@
-"""Text that models, tools and files wrote, made safe to paint: no control ever reaches the terminal as a control.
+"""Make text of models, tools and files safe: to paint on a terminal, and to put into requests without forged tags.
+Pure.
 
-Pure. What colours mean on a screen, and where the text goes, is the faces' business.
+Control markup are the tags by which a model tells ba's notes from other text: ``reminder`` in ``core.messages`` writes
+them, and ``neutralized`` keeps other text from imitating them.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Set
 
 from ba_tui.core.text.patterns import regex
 
-# Bodies of string sequences end at a terminator on the same line; without one only the introducer is taken away,
-# so that an unfinished sequence never swallows what follows. No body holds another introducer: the scan is linear.
+# Bodies of string sequences end at a terminator on the same line; without one only the introducer is removed,
+# so that an unfinished sequence never removes the text after it. No body contains an introducer: the scan is linear.
 _BODY = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _SEQUENCE = regex(
     rf"(?:\x1b\]|\x9d){_BODY}"
@@ -40,7 +43,7 @@ _MARKS = (
     r"\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302d\u3099\u309a\ua66f-\ua672\ua674-\ua67d\ua69e\ua69f\ua6f0\ua6f1"
     r"\ua8e0-\ua8f1\ufb1e\ufe20-\ufe2f\U0001d165-\U0001d169\U0001d16d-\U0001d172\U0001e8d0-\U0001e8d6\U0001e944-\U0001e94a"
 )
-"""What is written above or below a letter: a few of them make a word, dozens cover the lines around."""
+"""Combining marks: a few belong to a word, dozens in a row cover the lines around it."""
 _SUSPECT = regex(rf"[{_CONTROLS}{_BIDI}{_HIDDEN}{_TAGS}{_JOINERS}{_MARKS}]")
 _FLAG = regex("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _CONTROL = regex(f"[{_CONTROLS}]")
@@ -58,16 +61,16 @@ _OTHERS = ("օսոհյցԱՍՕıɡɑᴄᴏᴠᴡᴢⅼ", "ounhjgUUOigacovwzl")
 LOOKALIKES = {
     ord(odd): plain for odds, plains in (_CYRILLIC, _GREEK, _OTHERS) for odd, plain in zip(odds, plains, strict=True)
 }
-"""ASCII letters by the code of a letter of another script that looks the same."""
+"""Maps the code of a letter of another script to the ASCII letter that looks the same."""
 
 
 def paintable(text: str, *, newlines: bool = True, reveal: bool = False) -> str:
-    """``text`` without terminal sequences, its stray controls as visible pictures.
+    """Return ``text`` without terminal sequences, with control characters as visible pictures.
 
-    ``newlines`` False makes one line of it, for rows and titles. ``reveal`` also shows what has no width or turns
-    the direction (``‹U+202E›``), and keeps what stands within a terminal sequence: for text that a person is about
-    to approve, where a shell would run those words. Otherwise such characters are left out
-    where they carry nothing that a reader could see.
+    ``newlines`` False joins the lines, for rows and titles. ``reveal`` shows characters without width or with a
+    direction (``‹U+202E›``) and keeps the text inside terminal sequences: use it for text that the user is about to
+    approve, because a shell would run those words. Otherwise invisible characters are removed where that changes
+    nothing visible.
     """
     if _SUSPECT.search(text):
         if not reveal:
@@ -85,10 +88,8 @@ def paintable(text: str, *, newlines: bool = True, reveal: bool = False) -> str:
 
 
 def hidden_in(text: str) -> tuple[str, ...]:
-    """The characters of ``text`` that steer a terminal, turn the direction or have no looks at all, each once.
-
-    Line ends and tabs are none of them, nor what joins emoji and letters of scripts that need it.
-    """
+    """Return the distinct characters of ``text`` that control a terminal, change the direction or are invisible. Line
+    ends and tabs are excluded, and joiners inside emoji and scripts that need them."""
     if not _SUSPECT.search(text):
         return ()
     text = _FLAG.sub("", text.replace("\r\n", "\n"))
@@ -97,19 +98,19 @@ def hidden_in(text: str) -> tuple[str, ...]:
 
 
 def legible(text: str) -> str:
-    """``text`` as ``paintable`` gives it, also without joiners between ASCII letters, which would part a word that is
-    looked for. For text that enters a request by itself."""
+    """Return ``paintable(text)`` without joiners between ASCII letters, which would break up searched words. Use it for
+    text that enters a request without a tool call."""
     text = paintable(text)
     return text if text.isascii() else _ASCII_JOINER.sub("", text)
 
 
 def hidden_removed(text: str) -> str:
-    """``text`` without any character that has no looks of its own, and without pictures of controls."""
+    """Return ``text`` without invisible characters and without pictures of control characters."""
     return _UNREAD.sub("", text)
 
 
 def looks_like(text: str) -> str:
-    """What ``text`` looks like, in ASCII letters as far as it does."""
+    """Return the ASCII letters that ``text`` looks like, where it has lookalikes."""
     return unicodedata.normalize("NFKC", text).translate(LOOKALIKES)
 
 
@@ -127,3 +128,69 @@ def _without_invisible(text: str) -> str:
         last = flag.end()
     parts.append(_INVISIBLE.sub("", text[last:]))
     return _JOINER_RUN.sub(r"\1", "".join(parts))
+
+
+REMINDER, INSTRUCTIONS, SKILL = "system-reminder", "project-instructions", "skill"
+OURS = frozenset({REMINDER, INSTRUCTIONS, SKILL})
+CONTROL = OURS | {
+    *("system", "system-prompt", "system-message", "developer", "human", "assistant", "tool-use", "tool-result"),
+    *("tool-call", "tool-response", "tool-output", "function-call", "function-calls", "function-results"),
+    *("function-response", "antml", "invoke", "thinking", "sys", "inst", "start-of-turn", "end-of-turn"),
+}
+"""Tags of ba, and tags by which models mark the speaker; several servers treat such words in a text as real markers."""
+BESIDE_SKILLS = CONTROL - {SKILL}
+"""All but the skill tag, which the result that starts a skill contains."""
+_OPENERS = "<\N{FULLWIDTH LESS-THAN SIGN}\N{SMALL LESS-THAN SIGN}"
+MARK = "‹"
+"""Replaces the first character of a control tag."""
+_FLAT = frozenset(name.replace("-", "") for name in CONTROL if "-" in name)
+_VISIBLE = regex(rf"{MARK}(?=([^{MARK}]{{1,80}}))")
+_IN_BRACKETS = regex(r"/?INST\]", re.IGNORECASE)
+_IN_BARS = regex(r"[|\N{FULLWIDTH VERTICAL LINE}][^<>\n]{1,40}[|\N{FULLWIDTH VERTICAL LINE}]>")
+_TAG = regex(rf"[{_OPENERS}](?=([^{_OPENERS}]{{1,80}}))")
+_TOKEN = regex(r"<(?=[|\N{FULLWIDTH VERTICAL LINE}][^<>\n]{1,40}[|\N{FULLWIDTH VERTICAL LINE}]>)")
+_TURN = regex(r"\[(?=/?INST\])", re.IGNORECASE)
+_NAME = regex(r"[\s/\\<]*([a-z]+(?:[-_ ]+[a-z]+)*)", re.IGNORECASE)
+_SPACES = regex(r"[-_\s]+")
+
+
+def neutralized(text: str, names: Set[str] = CONTROL) -> str:
+    """Return ``text`` with ``‹`` as the first character of every tag named in ``names``, however the name is spelled:
+    in capitals, with spaces, hidden characters or lookalike letters."""
+    if any(opener in text for opener in _OPENERS):
+        text = _TAG.sub(lambda found: "‹" if _named(found[1], names) else found[0], text)
+        if names >= BESIDE_SKILLS:
+            text = _TOKEN.sub("‹", text)
+    return _TURN.sub("‹", text) if names >= BESIDE_SKILLS and "INST]" in text.upper() else text
+
+
+def restored(text: str) -> str:
+    """Return ``text``, which quotes the output of ``neutralized``, with the first characters of its tags restored."""
+    if MARK not in text:
+        return text
+
+    def first(found: re.Match[str]) -> str:
+        inside = found[1]
+        if _IN_BRACKETS.match(inside):
+            return "["
+        return "<" if _IN_BARS.match(inside) or _named(inside, CONTROL) else MARK
+
+    return _VISIBLE.sub(first, text)
+
+
+def _named(inside: str, names: Set[str]) -> bool:
+    """Return whether the text after an opening bracket begins with one of ``names``."""
+    found = _NAME.match(inside if inside.isascii() else _plain(inside))
+    if found is None:
+        return False
+    words = _SPACES.split(found[1].casefold())[:3]
+    if any("-".join(words[:count]) in names for count in range(1, len(words) + 1)):
+        return True
+    return names >= BESIDE_SKILLS and any("".join(words[:count]) in _FLAT for count in range(1, len(words) + 1))
+
+
+def _plain(inside: str) -> str:
+    """Return the ASCII letters that ``inside`` looks like, without combining marks; any dash becomes a hyphen."""
+    kinds = ((letter, unicodedata.category(letter)) for letter in looks_like(hidden_removed(inside)))
+    apart = "".join("-" if kind == "Pd" else letter for letter, kind in kinds)
+    return "".join(letter for letter in unicodedata.normalize("NFD", apart) if not unicodedata.combining(letter))

@@ -1,6 +1,6 @@
-"""The app: first paint, colours, keys that hold everywhere, and leaving in good order.
+"""The app: first paint, colours, global keys, and leaving cleanly.
 
-What a conversation looks like is the chat screen's; what commands do stands in ``acts``.
+The chat screen draws the conversation; ``acts`` implements the commands.
 """
 
 from __future__ import annotations
@@ -15,58 +15,107 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.widgets import Static
 
-from ba_tui.faces.tui.screens.opening import OpeningScreen
 from ba_tui.faces.tui.terminal import TerminalInput, call_for
-from ba_tui.faces.tui.themed import ThemedApp
-from ba_tui.faces.tui.themes import read_themes
+from ba_tui.faces.tui.themes import ThemedApp, read_themes
 from ba_tui.faces.tui.widgets.composer import Composer
 from ba_tui.resources import bundled, places
 
 if TYPE_CHECKING:
+    from ba_tui.command import AppParts
     from ba_tui.core.services import Connect
     from ba_tui.core.start import Start
-    from ba_tui.faces.tui.clipboard import CopyToClipboard
+    from ba_tui.faces.tui.clipboard import ClipboardPart, CopyToClipboard
     from ba_tui.faces.tui.grid.pane import MentionWanted
     from ba_tui.faces.tui.grid.traps import GridWanted
     from ba_tui.faces.tui.panes import WindowTitle
     from ba_tui.faces.tui.screens.chat import ChatScreen
-    from ba_tui.faces.tui.terminal_clipboard import ClipboardPart
+
+
+# Every start of ba waits for the imports of this module; keep them few.
+
+
+class OpeningScreen(Screen[None]):
+    """Looks like an empty chat. ``sent`` are prompts sent before the session was open."""
+
+    AUTO_FOCUS = ""
+
+    def __init__(self) -> None:
+        super().__init__(id="opening")
+        self.composer = Composer()
+        self.sent: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="main-area")
+        yield Static(id="activity")
+        yield self.composer
+        yield Static(id="status")
+
+    def on_mount(self) -> None:
+        self._focus()
+
+    def _focus(self) -> None:
+        """Focus the input once all earlier keys are processed, so that later keys do not overtake them."""
+        if self.message_queue_size:
+            self.call_later(self._focus)
+        else:
+            self.set_focus(self.composer.prompt)
+
+    @on(Key)
+    @on(Paste)
+    async def _early(self, event: Key | Paste) -> None:
+        """Pass on keys and pastes that arrived before the input had the focus."""
+        if self.focused is not None:
+            return
+        if isinstance(event, Key) and event.key == "ctrl+j":
+            # From before there was an app: until then the terminal makes a line feed of Enter.
+            event.key, event.character = "enter", "\r"
+        await self.composer.prompt.take(event)
+
+    @on(Composer.Sent)
+    def _sent(self, event: Composer.Sent) -> None:
+        event.stop()
+        if event.text.strip():
+            self.sent.append(event.text)
+
 
 log = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class Writable(Protocol):
-    """A screen with an input of its own, to which it leads what is typed before that is on its way."""
+    """A screen that routes typed text to its input before the event is dispatched."""
 
     def lead_to_input(self, event: Key | Paste) -> None: ...
 
 
 def _palette() -> type[Provider]:
-    from ba_tui.faces.tui.command_palette import PaletteCommands  # noqa: PLC0415 - loads the chat
+    from ba_tui.faces.tui.screens.chat import PaletteCommands  # noqa: PLC0415 - loads the chat
 
     return PaletteCommands
 
 
 async def _settled(pump: MessagePump) -> None:
-    """Until ``pump`` has done all that it was sent so far."""
+    """Wait until ``pump`` has processed all messages sent so far."""
     done = asyncio.Event()
     pump.call_later(done.set)
     await done.wait()
 
 
 async def _hand_over(opening: OpeningScreen, chat: ChatScreen) -> None:
-    """What was typed goes on in the chat, also keys and prompts that are still on their way to who gets them."""
+    """Move typed text to the chat, including keys and prompts that are still in message queues."""
     old = opening.composer
-    # The end of a burst may send what stands there: that is for the chat to do now.
+    # The end of a burst of keys may submit the text: from now on the chat must do that.
     old.prompt.end_burst_in(None)
-    # A prompt is told from the input to the composer, from there to the screen; each first does what came before.
+    # A prompt passes from the input to the composer and then to the screen; each first empties its queue.
     for pump in (old.prompt, old.prompt, old, old, opening):
         await _settled(pump)
     for text in opening.sent:
@@ -74,7 +123,7 @@ async def _hand_over(opening: OpeningScreen, chat: ChatScreen) -> None:
     chat.composer.take_over(old)
     prompt = chat.composer.prompt
     async with prompt.turn:
-        # Keys go to the input from now on, and wait there for those that went to the screen before.
+        # From now on keys go to the input, and wait there behind those that the screen received earlier.
         chat.set_focus(prompt)
         await _settled(chat)
         for event in chat.early or ():
@@ -83,7 +132,7 @@ async def _hand_over(opening: OpeningScreen, chat: ChatScreen) -> None:
 
 
 class BaApp(ThemedApp[None]):
-    """``connect`` is called in a thread, after the first paint."""
+    """``connect`` and ``parts`` are called in threads, after the first paint."""
 
     TITLE = "ba"
     CSS_PATH = "styles/app.tcss"
@@ -94,11 +143,12 @@ class BaApp(ThemedApp[None]):
         Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
     ]
 
-    def __init__(self, connect: Connect, start: Start) -> None:
+    def __init__(self, connect: Connect, start: Start, parts: Callable[[], AppParts]) -> None:
         super().__init__(start.theme, color=start.color)
         self.chat: ChatScreen | None = None
-        """Comes right after the first paint."""
+        """Set right after the first paint."""
         self._connect = connect
+        self._parts = parts
         self._start = start
         self._session_closed = False
         self._themes_loaded = False
@@ -114,10 +164,11 @@ class BaApp(ThemedApp[None]):
         self.run_worker(self._open_chat)
 
     async def _open_chat(self) -> None:
-        """Load the chat while the person can type already, then hand over what was typed."""
+        """Load the chat while the user can already type, then move the typed text into it."""
+        parts = await asyncio.to_thread(self._parts)
         module = await asyncio.to_thread(importlib.import_module, "ba_tui.faces.tui.screens.chat")
         opening = self.screen_stack[0]
-        chat: ChatScreen = module.ChatScreen(self._connect, self._start)
+        chat: ChatScreen = module.ChatScreen(self._connect, self._start, parts)
         self.chat = chat
         await self.push_screen(chat)
         if isinstance(opening, OpeningScreen):
@@ -128,14 +179,14 @@ class BaApp(ThemedApp[None]):
     # Keys
 
     async def on_event(self, event: Event) -> None:
-        """As Textual's; but what somebody writes goes to the input wherever the focus is."""
+        """Handle an event as Textual does, but route typed text to the input wherever the focus is."""
         chat = self.chat
         if isinstance(event, Key | Paste) and not event.is_forwarded and chat:
             if isinstance(screen := self.screen, Writable):
                 screen.lead_to_input(event)
             elif screen is chat:
                 chat.notices.key_pressed()
-                from ba_tui.faces.tui.acts.writing import lead_to_input  # noqa: PLC0415 - loaded with the chat
+                from ba_tui.faces.tui.acts.prompts import lead_to_input  # noqa: PLC0415 - loaded with the chat
 
                 if chat.early is None and lead_to_input(chat, chat, event):
                     return
@@ -151,7 +202,7 @@ class BaApp(ThemedApp[None]):
             self._warn(f"There is no theme {self._wanted!r}.", f"Themes: {', '.join(self.theme_names)}.")
 
     async def load_themes(self) -> None:
-        """Read the bundled themes and the person's own, once."""
+        """Read the bundled themes and the user's own, once."""
         if self._themes_loaded:
             return
         self._themes_loaded = True
@@ -187,11 +238,11 @@ class BaApp(ThemedApp[None]):
         self._show_title_soon()
 
     def on_app_blur(self) -> None:
-        """Who looks away from a question finds the window by its title."""
+        """Show an open question in the window title while the window has no focus."""
         self._show_title_soon()
 
     def _show_title_soon(self) -> None:
-        """Once Textual has taken down whether the window has the focus."""
+        """Update the title after Textual has recorded the focus of the window."""
         if self.chat:
             self.call_next(self.chat.show_title)
 
@@ -211,7 +262,7 @@ class BaApp(ThemedApp[None]):
             await self.action_leave()
 
     def action_command_palette(self) -> None:
-        """Ctrl+P; while names are offered for completion it goes up in them, as Ctrl+N goes down."""
+        """Open the palette (Ctrl+P); while completions are shown, move up in them, as Ctrl+N moves down."""
         if self.chat is None or self.screen is not self.chat:
             return
         if self.chat.composer.popup.display:
@@ -220,14 +271,14 @@ class BaApp(ThemedApp[None]):
             super().action_command_palette()
 
     def _on_prompt_input_paste_wanted(self) -> None:
-        from ba_tui.faces.tui.acts.pasting import paste  # noqa: PLC0415 - not before the first paint
+        from ba_tui.faces.tui.acts.prompts import paste  # noqa: PLC0415 - not before the first paint
 
         if self.chat:
             chat, text = self.chat, str(self.clipboard)
             self.run_worker(partial(paste, chat, text, self._ask_clipboard), group="paste", exit_on_error=False)
 
     async def _ask_clipboard(self) -> Sequence[ClipboardPart]:
-        """What the terminal sends of its clipboard."""
+        """Return the clipboard parts that the terminal sends."""
         driver = self._driver
         return await driver.clipboard() if isinstance(driver, TerminalInput) else ()
 
@@ -242,13 +293,13 @@ class BaApp(ThemedApp[None]):
             self.chat.run_worker(partial(self._copied, self.chat, text, note), group="clipboard", exit_on_error=False)
 
     def _on_grid_wanted(self, event: GridWanted) -> None:
-        from ba_tui.faces.tui.grid.screen import GridScreen  # noqa: PLC0415 - loaded for the first grid
+        from ba_tui.faces.tui.grid.pane import GridScreen  # noqa: PLC0415 - loaded for the first grid
 
         event.stop()
         self.push_screen(GridScreen(event.datasets, event.table))
 
     def _on_mention_wanted(self, event: MentionWanted) -> None:
-        """Put it into the input, and show that."""
+        """Insert the mention into the input and show the input."""
         event.stop()
         if self.chat is None:
             return
@@ -260,7 +311,7 @@ class BaApp(ThemedApp[None]):
         prompt.insert(f"{' ' if before and not before[-1].isspace() else ''}{event.text} ")
 
     async def _copied(self, chat: ChatScreen, text: str, note: str) -> None:
-        """Copy, and say how it went where the person looks."""
+        """Copy ``text`` and report the outcome on the visible screen."""
         from ba_tui.faces.tui.clipboard import copy  # noqa: PLC0415 - not before the first paint
 
         told = f"{await copy(self, text)} {note}".rstrip()
@@ -274,41 +325,35 @@ class BaApp(ThemedApp[None]):
             await self.action_leave()
 
     async def action_leave(self) -> None:
-        """Quit. What is not saved would be gone: the first time, say so and how to keep it."""
-        if self.chat:
-            from ba_tui.faces.tui.acts.writing import may_leave  # noqa: PLC0415 - loaded with the chat
-
-            if not await may_leave(self.chat):
-                return
-        await self.action_quit()
+        """Quit. The first time, warn about unsaved work and say how to keep it."""
+        if self.chat is None or await self.chat.may_leave():
+            await self.action_quit()
 
     async def action_quit(self) -> None:
-        """Stop the turn, let go of the session's file, keep the draft."""
+        """Stop the turn, close the session's file and save the draft."""
         code = 0
         if self.chat:
-            from ba_tui.faces.tui.acts.writing import code_of  # noqa: PLC0415 - loaded with the chat
-
             await self.chat.close_session(self.left_because)
             self._session_closed = True
-            code = code_of(self.chat)
+            code = self.chat.exit_code()
         self.exit(return_code=code)
 
     async def _on_unmount(self) -> None:
-        """Close the session where nobody left it, as after an error."""
+        """Close the session when the app ends without quitting, as after an error."""
         if self.chat and not self._session_closed:
             try:
                 await self.chat.close_session(self.left_because)
             except Exception:
-                # The terminal is still to be given back.
+                # Continue: the terminal must still be restored.
                 log.exception("the session was not closed")
 
     async def leave_for(self, command: str) -> None:
-        """Leave, and run a sub-command of ba in this terminal instead."""
+        """Quit, then run a sub-command of ba in this terminal."""
         self._next = (sys.executable, "-m", "ba_tui", command)
         await self.action_quit()
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """As Textual's; afterwards the real terminal says how to come back."""
+        """Run as Textual does; afterwards print how to resume the session."""
         result = super().run(*args, **kwargs)
         if self._next:
             os.execv(self._next[0], self._next)  # noqa: S606 - our own program
@@ -317,11 +362,9 @@ class BaApp(ThemedApp[None]):
                 sys.stdout.write(f"{hint}\n")
                 sys.stdout.flush()
         if not self.is_headless and self.chat:
-            from ba_tui.faces.tui.acts.writing import losses  # noqa: PLC0415 - loaded with the chat
-
-            sys.stderr.write("".join(f"ba: {line}\n" for line in losses(self.chat)))
+            sys.stderr.write("".join(f"ba: {line}\n" for line in self.chat.losses()))
         return result
 
     def way_back(self) -> str:
-        """How to come back to the session; empty when there is nothing to come back to."""
+        """Return how to resume the session; empty when there is nothing to resume."""
         return self.chat.resume_hint() if self.chat else ""

@@ -1,204 +1,41 @@
-"""Rows of the command table, and finding one by what is typed: slash commands, keys, palette and help all read them.
+"""The command table: built-in commands, user commands and skills; finding, completing and running them.
 
-Rows are values: ``rooms`` says what each of ba's own does, ``own_commands`` which ones the open session brings.
+Slash commands, keys, palette and help all use it. User commands are expanded only when they are sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
-from ba_tui.core.text import wording
-from ba_tui.core.values import frozen
-from ba_tui.faces.tui.widgets.completion import Candidate
+from ba_tui.command import PROMPT, Command
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.brain import Inventory
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.faces.tui.widgets.completion import CompletionItem
+from ba_tui.guesses import Guesses, read_guesses
 
-SAME: Mapping[str, str] = {
-    guess: command
-    for command, guesses in {
-        "add-dir": "add add-folder workspace",
-        "agents": "subagents subagent fleet",
-        "background": "bg",
-        "clear": "restart wipe newchat new-session",
-        "compact": "summarise summary condense offload compaction autocompact recap",
-        "config": "configure preferences options setting debug-config settings-config",
-        "context": "tokens token window",
-        "copy": "yank clipboard",
-        "cost": "costs price spend statistics quota budget limits usage-credits extra-usage rate-limit-options",
-        "diff": "changes review-changes",
-        "doctor": "health heapdump log logs",
-        "editor": "edit external-editor",
-        "exit": "bye close leave",
-        "export": "save dump download",
-        "guide": "guides doc docs documentation manual howto how-to faq readme powerup team-onboarding",
-        "help": "h ? commands keys keybindings hotkeys shortcuts bindings keymap welcome",
-        "history": "prompts",
-        "hooks": "hook",
-        "inspector": "detail output expand",
-        "forget": "unremember clear-memory",
-        "memory": "memories agents-md claude-md instructions memory-files long-term-memory",
-        "mode": "modes approve approval approval-mode permission-mode accept-edits",
-        "model": "llm provider providers",
-        "notices": "messages warnings",
-        "permissions": "permission rules allow deny policy allowlist privacy-settings approve-retry",
-        "redraw": "refresh repaint",
-        "remember": "note memo save-memory memorize memorise",
-        "rename": "title name",
-        "resume": "load threads thread session chats chat switch-session list history-sessions",
-        "review": "pr-review ultrareview",
-        "rewind": "restore checkpoints revert rollback back unsend",
-        "security-review": "security",
-        "setup": "auth signin sign-in key keys-setup apikey api-key onboarding provider-setup",
-        "shells": "jobs processes terminals bash-list daemon",
-        "skills": "skill",
-        "sql": "query select",
-        "data": "datasets sources grid table tables csv",
-        "python": "kernel",
-        "verify": "check-figures provenance",
-        "why": "explain evidence",
-        "status": "info whoami about version pwd",
-        "theme": "color colors colour colours appearance",
-        "todos": "todo tasklist",
-        "tools": "tool functions",
-        "transcript": "pager raw scrollback rollout",
-        "trust": "trusted folders",
-        "mcp": "mcps servers apps connectors",
-    }.items()
-    for guess in guesses.split()
-}
-"""The command that does the same."""
-
-_SETUP_CLOUD = "/guide clouds says how."
-_LATER = "That is not supported yet."
-_NOT_OURS = "ba has nothing of the kind."
-OTHERWISE: Mapping[str, str] = {
-    guess: words
-    for guesses, words in (
-        ("plugin plugins extensions extension marketplace", "Commands and skills of plugins count. See /skills."),
-        ("reload-plugins reload-skills reload", "Files are read again by themselves. See /skills."),
-        ("pause-memory memory-pause private incognito", "Start ba with --private, or see /config memory."),
-        ("yolo auto bypass auto-approve autoapprove full-auto", "/mode auto asks outside the sandbox only."),
-        ("stop cancel interrupt abort", "Press Esc to interrupt."),
-        ("autofix-pr pr-comments pr issue", "Ask for it, and let ba use `gh` for it."),
-        ("code-review", "/review reviews your changes."),
-        ("commit", "Ask for it: “Commit my changes.”"),
-        ("logout signout sign-out", "Delete the key from keys.yaml."),
-        ("install", "ba is installed. /doctor checks it."),
-        ("sandbox setup-default-sandbox elevate-sandbox", "/doctor tries it, /config sandbox sets it."),
-        ("release-notes changelog whats-new", "See CHANGELOG.md where ba comes from."),
-        ("update upgrade", "Update ba with uv, pipx or pip."),
-        ("feedback bug", "Tell the maintainers in the project's issues."),
-        ("search find grep", "Tab, then Ctrl+F searches this session."),
-        ("delete remove archive", "/resume lists sessions; Ctrl+D deletes one."),
-        ("import", "Run `ba sessions import FILE` in a shell."),
-        ("demo tour tutorial", "Run `ba demo` in a shell."),
-        ("cd cwd move", "Start ba with --cwd DIR; /add-dir adds a folder."),
-        ("mention file files read attach", "Type @ and the name of the file."),
-        ("image paste paste-image picture screenshot", "Ctrl+V pastes a picture."),
-        ("run sh exec bash terminal !", "Type ! and the command: !ls. /shell does the same."),
-        ("retry again regenerate", "Press Up for the prompt, or use /rewind."),
-        ("btw queue steer side", "While a turn runs, Enter queues your words."),
-        ("web fetch browse", "Ask for it, with the address."),
-        ("vim vi emacs", "Vim keys are not supported yet. Ctrl+G opens $EDITOR."),
-        ("ide terminal-setup chrome browser", "ba needs no setup for that."),
-        ("install-github-app install-slack-app github slack", "ba has no such app. In CI use `ba -p`."),
-        ("goal loop loops schedule routines proactive", _LATER),
-        ("ultraplan advisor insights voice realtime remote", _LATER),
-        ("worktree", "Start ba in a worktree that you made."),
-        ("workflow workflows", "Run `ba run FILE` in a shell."),
-        ("chart plot graph", "Ask for it, or press p in a grid: F4."),
-        ("notebook jupyter", "/report x.ipynb writes one; @x.ipynb reads one."),
-        ("effort", "Set it in /config: effort. See /model too."),
-        ("thinking think fast reasoning daybreak", "The model decides. See /model, and effort in /config."),
-        ("output-style style personality brief", "Say it in AGENTS.md: /memory files opens it."),
-        ("statusline status-line footer", "/status shows how things stand."),
-        ("share unshare", "ba uploads nothing. /export html makes a file."),
-        (
-            "remote-control remote-env teleport web-setup mobile ios android desktop app",
-            "ba runs in the terminal.",
-        ),
-        ("session-id", "/status shows the session's id."),
-        ("setup-bedrock setup-vertex setup-azure setup-foundry", _SETUP_CLOUD),
-        ("stickers passes radio wellbeing pets pet breaks", _NOT_OURS),
-        ("tui focus scroll-speed screen", "The screen is fixed. F3 shows the side panel."),
-        ("verbose debug trace", "Ctrl+O opens a result in full."),
-        ("experimental experiments features", "ba has no experimental features to switch."),
-        ("sub-command subcommand cli", "Run `ba --help` in a shell."),
-        ("login-status account", "/status shows the model; /setup connects another."),
-        ("migrate", "/memory files, /hooks and /skills show what is read."),
-        ("init-verifiers test", "Ask for it in your own words."),
-        ("unqueue dequeue clear-queue", "Press Up on the empty input to edit what waits."),
-        ("timeline fork-list", "/rewind lists the prompts; /fork copies the session."),
-        ("design-login pro-trial-expired", _NOT_OURS),
-    )
-    for guess in guesses.split()
-}
-"""What to do instead, for what no command does."""
-
-
-def answer(name: str, known: Iterable[str]) -> str:
-    """Return the line for a command that does not exist: what means the same, else what it is a slip of."""
-    name = name.casefold()
-    there_is = f"There is no /{name}."
-    if same := SAME.get(name):
-        return f"{there_is} Did you mean /{same}?"
-    if words := OTHERWISE.get(name):
-        return f"{there_is} {words}"
-    if meant := wording.slip(name, known):
-        return f"{there_is} Did you mean /{meant}?"
-    if meant := wording.slip(name, (*SAME, *OTHERWISE)):
-        return f"{there_is} {OTHERWISE.get(meant) or f'Did you mean /{SAME[meant]}?'}"
-    return f"{there_is} Type / to see all commands."
-
-
-def means_another(name: str, command: str) -> bool:
-    """Whether people who type ``name`` in full mean something else than ``command``, which may begin with it."""
-    name = name.casefold()
-    return name in OTHERWISE or SAME.get(name, command) != command
+if TYPE_CHECKING:
+    from ba_tui.faces.tui.acts.port import Act, Actions
 
 
 PREFIX = 1
 """The rank of a name that begins with what was typed; the whole name has a lower one."""
-PROMPT = "prompt"
-"""The origin of a command that ba brings as a prompt: what it stands for is sent."""
 PLAIN_EXITS = frozenset({"exit", "quit", ":q"})
 
 
-@frozen
-class SlashCommand:
-    """``argument`` is the hint shown behind the name, in ``<>`` when it is needed; ``slash`` False: a key only.
-    ``origin``: the file of the person's own command, ``skill``, or ``PROMPT``; empty for what ba does itself.
-    ``choices``: words that may be typed behind the name, each with a line about it."""
-
-    name: str
-    summary: str
-    argument: str = ""
-    aliases: tuple[str, ...] = ()
-    keys: str = ""
-    slash: bool = True
-    origin: str = ""
-    choices: Callable[[], Sequence[tuple[str, str]]] | None = None
-    paths: bool = False
-    """Whether what may be typed behind the name is a path."""
-
-    @property
-    def title(self) -> str:
-        return f"/{self.name} {self.argument}".rstrip()
-
-    @property
-    def asks(self) -> bool:
-        """Whether words should be typed behind it before it is sent."""
-        own = self.origin not in {"", PROMPT}
-        return bool(self.argument) and (own or self.argument.startswith("<"))
-
-
-def find(name: str, rows: Iterable[SlashCommand]) -> SlashCommand | None:
-    """The first command of this name or alias."""
+def find(name: str, rows: Iterable[Command]) -> Command | None:
+    """Return the first command of this name or alias."""
     name = name.casefold()
     return next((each for each in rows if name == each.name.casefold() or name in each.aliases), None)
 
 
-def parse(text: str, cwd: Path, rows: Iterable[SlashCommand]) -> tuple[str, str] | None:
-    """Name and argument when ``text`` is meant as a command; None for prose and for paths that begin with ``/``."""
+def parse(text: str, cwd: Path, rows: Iterable[Command]) -> tuple[str, str] | None:
+    """Return name and argument if ``text`` is a command; None for prose and for paths that begin with ``/``."""
     stripped = text.strip()
     if text.startswith("!"):
         return "shell", text[1:].strip()
@@ -210,12 +47,12 @@ def parse(text: str, cwd: Path, rows: Iterable[SlashCommand]) -> tuple[str, str]
         return None
     name, argument = (*stripped[1:].split(None, 1), "", "")[:2]
     command = find(name, rows)
-    # With a space before it, what is no command is sent as it is.
+    # A leading space sends unknown /words as text.
     unknown = command is None and (not text.startswith("/") or _is_path(cwd, name))
     if "/" in name or not name or unknown:
         return None
     if "\n" in stripped[: len(name) + 2] and not (command and command.origin):
-        # What ba's own commands take is one line; this is a prompt that begins with a slash.
+        # The argument of ba's own commands is one line; this is a prompt that begins with a slash.
         return None
     return name, argument
 
@@ -227,39 +64,40 @@ def _is_path(cwd: Path, name: str) -> bool:
         return False
 
 
-def nearest(name: str, rows: Iterable[SlashCommand]) -> str:
-    """The line for a command that does not exist."""
-    return answer(name, [word for command in rows if command.slash for word in (command.name, *command.aliases)])
+def nearest(name: str, rows: Iterable[Command], guesses: Guesses) -> str:
+    """Return the line for a command that does not exist."""
+    known = [word for command in rows if command.slash for word in (command.name, *command.aliases)]
+    return guesses.slash_command(name, known)
 
 
-def complete(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
-    """Commands for the popup: the one of this name, those that start with ``query``, by name before alias, then those
-    that hold it or its letters in order."""
+def complete(query: str, rows: Iterable[Command], guesses: Guesses) -> Sequence[CompletionItem]:
+    """Return the commands for the popup: the command called ``query``, then names and aliases that begin with it, then
+    those that contain it, or its letters in order."""
     query = query.casefold()
     if " " in query:
         return _choices(query, rows)
-    ranked: list[tuple[tuple[int, int], int, Candidate]] = []
+    ranked: list[tuple[tuple[int, int], int, CompletionItem]] = []
     for index, command in enumerate(command for command in rows if command.slash):
         words = ((command.name.casefold(), 0), *((alias, 1) for alias in command.aliases))
         ranks = [(rank, alias) for word, alias in words if (rank := _rank(query, word)) is not None]
         if ranks:
             insert = f"/{command.name}" + (" " if command.asks else "")
             best = min(ranks)
-            sure = best[0] == 0 or (best[0] == PREFIX and not means_another(query, command.name))
-            candidate = Candidate(insert, command.title, command.summary, sure=sure)
+            sure = best[0] == 0 or (best[0] == PREFIX and not guesses.means_another(query, command.name))
+            candidate = CompletionItem(insert, command.title, command.summary, sure=sure)
             ranked.append((best, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked, key=lambda item: item[:2])]
 
 
-def _choices(query: str, rows: Iterable[SlashCommand]) -> Sequence[Candidate]:
-    """The words that may follow a command, those that begin with what was typed first."""
+def _choices(query: str, rows: Iterable[Command]) -> Sequence[CompletionItem]:
+    """Return the words that complete a command's argument, those that begin with the typed text first."""
     name, _, typed = query.partition(" ")
     command, typed = find(name, rows), typed.lstrip()
-    if command is None or command.choices is None:
+    if command is None:
         return ()
-    ranked = [(rank, word, line) for word, line in command.choices() if (rank := _rank(typed, word)) is not None]
+    ranked = [(rank, word, line) for word, line in command.completions() if (rank := _rank(typed, word)) is not None]
     ranked.sort(key=lambda each: each[0])
-    return [Candidate(word, word, line, sure=bool(typed) and rank <= PREFIX) for rank, word, line in ranked]
+    return [CompletionItem(word, word, line, sure=bool(typed) and rank <= PREFIX) for rank, word, line in ranked]
 
 
 def _rank(query: str, word: str) -> int | None:
@@ -271,3 +109,155 @@ def _rank(query: str, word: str) -> int | None:
         return 2
     letters = iter(word)
     return 3 if len(query) > 1 and all(letter in letters for letter in query) else None
+
+
+TOLD = 3
+"""Most troubles in notices; the help lists all."""
+SKILL = "skill"
+READING = 8.0
+"""Seconds for which the answer to an unknown command is shown."""
+
+
+class CommandTable:
+    """The commands of a session: ``rows``, ba's own first. ``troubles``: a line for each command of the user that can't
+    be used."""
+
+    def __init__(self, chat: Actions, bundled: Sequence[Command]) -> None:
+        self.rows: Sequence[Command] = bundled
+        self.troubles: tuple[str, ...] = ()
+        self._chat = chat
+        self._bundled = bundled
+        self._told: set[str] = set()
+
+    @property
+    def guesses(self) -> Guesses:
+        """Return the words of other programs for commands."""
+        return read_guesses(self._chat.parts.guesses)
+
+    async def load(self) -> None:
+        """Reload the user's commands and skills, and report new problems."""
+        conversation = self._chat.session.conversation
+        if conversation is None:
+            return
+        try:
+            own, self.troubles = await asyncio.to_thread(found, conversation.inventory, self._bundled)
+        except BaError as error:
+            self._chat.tell(Notice(str(error), "warning", error.hint))
+            return
+        self.rows = (*self._bundled, *own)
+        news = [trouble for trouble in self.troubles if trouble not in self._told]
+        self._told.update(news)
+        for trouble in news[:TOLD]:
+            self._chat.tell(Notice(trouble, "warning"))
+        if len(news) > TOLD:
+            self._chat.tell(Notice(f"{len(news) - TOLD} more commands can't be called: /help lists them.", "warning"))
+
+    def find(self, name: str) -> Command | None:
+        return find(name, self.rows)
+
+    def complete(self, query: str) -> Sequence[CompletionItem]:
+        return complete(query, self.rows, self.guesses)
+
+    def takes_path(self, query: str) -> bool:
+        """Return whether ``query`` ends in the argument of a command that takes a path."""
+        name, blank, _ = query.partition(" ")
+        command = self.find(name) if blank else None
+        return command is not None and command.paths
+
+    def parse(self, text: str) -> tuple[str, str] | None:
+        """Return name and argument if ``text`` is a command."""
+        return parse(text, self._chat.session.cwd, self.rows)
+
+    def run(self, command: Command, argument: str) -> Awaitable[None] | None:
+        """Run a command. Raises UsageError when its function can't be imported."""
+        if not command.origin:
+            try:
+                act: Act = resolve_name(command.run)
+            except (ImportError, AttributeError, ValueError) as error:
+                raise UsageError(
+                    f"/{command.name} can't be loaded: {error}.", "Update or remove its package."
+                ) from error
+            return act(self._chat, argument)
+        if command.origin == SKILL:
+            return _start(command.name, self._chat, argument)
+        _submit(self._chat, f"/{command.name} {argument}".rstrip())
+        return None
+
+    def alone(self, text: str) -> bool:
+        """Return whether ``text`` must wait for the turn's end: the user's own commands expand when a turn begins."""
+        called = self.parse(text)
+        command = self.find(called[0]) if called else None
+        if command is None or not command.origin:
+            return False
+        self._chat.activity.hint(f"/{command.name} waits for the end of this turn.")
+        return True
+
+    async def look_again(self, text: str, name: str, argument: str) -> None:
+        """Reload the commands and run the unknown command ``name`` if it is new; otherwise suggest the nearest one and
+        keep the text in the input."""
+        if self._chat.session.conversation is None:
+            self._chat.activity.hint("ba is still starting. Try again in a moment.")
+            self._chat.composer.put_back(text)
+            return
+        await self.load()
+        if self.find(name) is None and not await self._sendable(text):
+            self._chat.activity.hint(nearest(name, self.rows, self.guesses), READING)
+            self._chat.composer.put_back(text)
+        elif self.find(name) is None:
+            _submit(self._chat, text)
+        else:
+            self._chat.call_command(name, argument)
+
+    async def _sendable(self, text: str) -> bool:
+        """Return whether ``text`` calls a command by its long name, such as ``user:name``."""
+        conversation = self._chat.session.conversation
+        commands = conversation.inventory.commands if conversation else None
+        if commands is None:
+            return False
+        try:
+            await asyncio.to_thread(commands.check, text.strip())
+        except UsageError:
+            return False
+        return True
+
+
+def found(inventory: Inventory, bundled: Sequence[Command]) -> tuple[tuple[Command, ...], tuple[str, ...]]:
+    """Return the rows and the troubles of the user's commands and skills. Names of ``bundled`` take precedence, then
+    those of commands. Reads files."""
+    rows: list[Command] = []
+    troubles: list[str] = []
+    for line in inventory.commands.lines() if inventory.commands else ():
+        name, path = line.name, paintable(line.path, newlines=False)
+        if line.trouble:
+            troubles.append(f"The command /{paintable(name, newlines=False)} can't be used: {line.trouble}.")
+            continue
+        if find(name, bundled):
+            name = f"{line.source}:{name}"
+            troubles.append(f"{path} is called as /{name}: /{line.name} is a command of ba's own.")
+        rows.append(
+            Command(name, line.description, argument=line.hint, origin=PROMPT if line.source == "bundled" else path)
+        )
+    for skill in inventory.skills.lines() if inventory.skills else ():
+        able = skill.state not in {"broken", "shadowed"} and not skill.for_models
+        if able and not find(skill.id, (*bundled, *rows)):
+            summary = " ".join(skill.description.split())
+            rows.append(Command(skill.id, f"Skill: {summary}", origin=SKILL))
+    return tuple(rows), tuple(troubles)
+
+
+def _submit(chat: Actions, text: str) -> None:
+    chat.turns.submit(text)
+    chat.show_facts()
+
+
+async def _start(id: str, chat: Actions, argument: str) -> None:
+    """Start a skill: with an argument as a prompt, otherwise for the next message."""
+    _, conversation = chat.session.live
+    skills = conversation.inventory.skills
+    if skills is None:
+        raise UsageError("This session has no skills.")
+    if argument:
+        _submit(chat, f"/{id} {argument}")
+        return
+    await asyncio.to_thread(skills.activate, id)
+    chat.activity.hint(f"The skill {id} applies from your next message.")

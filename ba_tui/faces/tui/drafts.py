@@ -1,27 +1,28 @@
-"""What the person wrote and has not sent: the draft, and the prompts that wait. It outlives ba, however that ends.
+"""Unsent input, which survives a crash of ba: the draft, the queued prompts, and the history of earlier prompts.
 
-It is kept whole, in the person's state folder, and belongs to a session: nobody gets it who opens another one.
+Drafts are stored in the user's state folder and belong to one session.
 
-Each process has a file of its own and holds a lock beside it. What processes that are gone left of a session, the next
-one that opens it takes over. What they left of sessions that never began can't be opened: that goes to the history.
+Each process has its own file and holds a lock next to it. The next process that opens a session takes over the files
+of processes that have ended. Drafts of sessions that never started go to the history.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
-from ba_tui.resources import folder_slug, read_regular, save_whole
+from ba_tui.resources import folder_slug, open_regular, read_regular, save_whole
+from ba_tui.shared_files import take_lock
 
 FILE_LIMIT = 1 << 30
 _LOCK, _KEPT = ".lock", ".json"
@@ -29,14 +30,14 @@ _LOCK, _KEPT = ".lock", ".json"
 
 @frozen
 class SavedInput:
-    """``draft``: what stands in the input; ``prompts``: sent, but not yet in the session's file, oldest first."""
+    """``draft``: the text of the input; ``prompts``: sent, but not yet in the session's file, oldest first."""
 
     draft: str = ""
     prompts: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Every text, in the order in which they were to be sent."""
+        """All texts in the order of sending."""
         return (*self.prompts, self.draft) if self.draft.strip() else self.prompts
 
     def __bool__(self) -> bool:
@@ -49,7 +50,7 @@ class SavedInput:
 
 @frozen
 class LeftBehind:
-    """``own`` was left of the session itself; ``texts`` of sessions in its folder that never began, oldest first."""
+    """``own``: unsent input of the session; ``texts``: that of sessions in its folder that never started, by age."""
 
     own: SavedInput = SavedInput()
     texts: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ class LeftBehind:
 
 @frozen
 class _Orphan:
-    """Files of a process that is gone; ``lock`` is held until they are taken over. ``own``: of the same session."""
+    """Files of a process that has ended; ``lock`` is held until they are taken over. ``own``: of the same session."""
 
     path: Path
     lock: int
@@ -65,16 +66,16 @@ class _Orphan:
 
 
 class DraftStore:
-    """``current`` is what is to be kept; ``save`` and ``take_over`` are file work and meant for a thread.
+    """Saves ``current``, the unsent input. ``save`` and ``take_over`` block on files: call them in a thread.
 
-    ``session``: the id of the one that it belongs to; empty before that is known.
+    ``session``: the id of the session; empty until it is known.
     """
 
     def __init__(self, state: Path, cwd: Path, session: str = "") -> None:
         self.current = SavedInput()
         self.session = session
         self.lost: tuple[str, ...] = ()
-        """What could not be kept when it was closed."""
+        """The input that could not be saved when the store was closed."""
         self._folder = state / "drafts"
         self._slug = folder_slug(cwd)
         self._name = f"{self._slug}.{session}.{uuid.uuid4().hex[:12]}"
@@ -84,10 +85,10 @@ class DraftStore:
         self._closed = False
 
     def take_over(self, begun: Callable[[str], bool], shelve: Callable[[str], bool]) -> LeftBehind:
-        """Return what was left; what is the session's own is in the file of this process from now on.
+        """Return unsent input of ended processes; that of the session moves to the file of this process.
 
-        ``begun``: whether there is a session with this id. ``shelve`` writes a text of one that never began to where
-        the person finds it, and returns False when it can't.
+        ``begun``: whether there is a session with this id. ``shelve`` stores a text of a session that never started;
+        it returns False when it can't.
         """
         own, texts, taken = SavedInput(), list[str](), list[_Orphan]()
         orphans = self._orphans(begun)
@@ -102,7 +103,7 @@ class DraftStore:
                     continue
                 taken.append(each)
         self.current = own + self.current
-        # What this process could not write down stays where it is.
+        # Input that this process could not save stays in the old file.
         if not self.save():
             taken = [each for each in taken if not each.own]
         for each in orphans:
@@ -113,7 +114,7 @@ class DraftStore:
         return LeftBehind(own, tuple(texts))
 
     def _orphans(self, begun: Callable[[str], bool]) -> list[_Orphan]:
-        """What processes that are gone left of this session, or in its folder of one that never began."""
+        """Return files of ended processes for this session, or for sessions in its folder that never started."""
         found: list[_Orphan] = []
         with suppress(OSError):
             for path in sorted(self._folder.glob(f"*{_LOCK}"), key=lambda path: path.stat().st_mtime):
@@ -127,7 +128,7 @@ class DraftStore:
         return found
 
     def save(self) -> bool:
-        """Write down what is left to send, if that changed; False when it can't be written."""
+        """Save the unsent input if it changed; return False when it can't be written."""
         with self._writing, suppress(OSError, StorageError):
             left = self.current
             if left != self._saved and not self._closed:
@@ -137,7 +138,7 @@ class DraftStore:
         return False
 
     def close(self) -> None:
-        """Save for the last time; another process may take it over from now on."""
+        """Save for the last time and release the lock, so that another process may take over."""
         if not self._closed:
             self.lost = () if self.save() else self.current.texts
         with self._writing:
@@ -164,22 +165,89 @@ class DraftStore:
 
 
 def _locked(path: Path, flags: int) -> int | None:
-    """The descriptor of ``path``, locked; None when another process holds it. Where there are no locks nobody does."""
+    """Return a locked descriptor of ``path``; None when another process holds the lock. Locks may be unsupported."""
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    except OSError:
-        pass
+    with suppress(OSError):
+        if not take_lock(fd):
+            os.close(fd)
+            return None
     return fd
 
 
 def _read(path: Path) -> SavedInput:
-    """Raises OSError, ValueError, TypeError, KeyError for what can't be read; a file that is gone holds nothing."""
+    """Read a file; a missing one is empty. Raises OSError, ValueError, TypeError or KeyError for an unreadable one."""
     try:
         kept = cast("dict[str, Any]", json.loads(read_regular(path, FILE_LIMIT)))
     except FileNotFoundError:
         return SavedInput()
     return SavedInput(str(kept["draft"]), tuple(str(each) for each in kept["prompts"]))
+
+
+# The history has rights 0600. Its methods block on files; when the folder is read-only, prompts are only remembered.
+
+KEPT = 1_000
+HISTORY_LIMIT = 20_000_000
+"""Most bytes of prompts in the file; a longer prompt is remembered for this run only."""
+
+
+class PromptHistory:
+    """The history of prompts, oldest first. ``load`` fills ``entries``; ``add`` appends to memory and file."""
+
+    def __init__(self, state: Path) -> None:
+        self._file = state / "history.jsonl"
+        self.entries: list[str] = []
+
+    def load(self) -> None:
+        """Read the file, and shorten it when it has grown."""
+        with suppress(OSError), open_regular(self._file) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - HISTORY_LIMIT))
+            # ``_text`` drops a first line that is cut.
+            lines = file.read(HISTORY_LIMIT).decode("utf-8", "replace").splitlines()
+            loaded = [text for line in lines if (text := _text(line))]
+            self.entries = loaded[-KEPT:] + self.entries
+            if len(lines) > 2 * KEPT or size > HISTORY_LIMIT:
+                with suppress(StorageError):
+                    save_whole(self._file, "".join(map(_line, self.entries)), mode=0o600)
+
+    def remember(self, text: str) -> bool:
+        """Remember ``text`` for this run; return False when the file already ends with it."""
+        if not text.strip() or (self.entries and self.entries[-1] == text):
+            return False
+        self.entries.append(text)
+        return True
+
+    def shelve(self, text: str) -> bool:
+        """Remember ``text`` for this run and in the file; return False when it can't be written."""
+        return not self.remember(text) or self.append(text)
+
+    def append(self, text: str) -> bool:
+        """Add one prompt to the file; False when it can't be written."""
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+            with open(os.open(self._file, flags, 0o600), "a", encoding="utf-8") as file:
+                file.write(_line(text))
+            return True
+        return False
+
+    def search(self, words: str, limit: int = 50) -> Iterator[str]:
+        """Yield prompts that contain all of ``words``, newest first, without duplicates."""
+        wanted = words.casefold().split()
+        seen: set[str] = set()
+        for text in reversed(self.entries):
+            folded = text.casefold()
+            if text not in seen and all(word in folded for word in wanted):
+                seen.add(text)
+                yield text
+                if len(seen) >= limit:
+                    return
+
+
+def _line(text: str) -> str:
+    return json.dumps({"text": clean_text(text)}, ensure_ascii=False) + "\n"
+
+
+def _text(line: str) -> str:
+    """Return the prompt in a line; empty for a torn or foreign line."""
+    return str((read_object(line) or {}).get("text", ""))

@@ -1,4 +1,4 @@
-"""Why the newest answer says what it says: the evidence behind its figures, its calls, and what was decided about them.
+"""Explain the newest answer: sources of its figures, its calls, and the decisions about them.
 
 Pure: events in, rows or a JSON value out.
 """
@@ -23,7 +23,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.questions import Question
-from ba_tui.core.text.figures import FigureReport, FigureVerdict
+from ba_tui.core.text.figures import DOUBTFUL, FigureReport, FigureVerdict
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.screens.report import ReportRow
 
@@ -33,7 +33,7 @@ LONG = 300
 
 
 class Explanation:
-    """One turn. ``events`` are those of the session's end; the newest turn in them counts."""
+    """The newest turn in ``events``, the last events of a session."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.prompt = ""
@@ -75,7 +75,7 @@ class Explanation:
                 pass
 
     def short(self) -> Iterator[ReportRow]:
-        """For a reader: the evidence of the figures first, then the other calls and what the person decided."""
+        """Yield rows for a reader: the evidence of the figures, then the other calls and the user's decisions."""
         yield ReportRow(("Answer",), "heading")
         yield ReportRow(("Prompt", one_line(self.prompt, LONG)))
         yield ReportRow(("Model", self.model))
@@ -94,7 +94,7 @@ class Explanation:
             yield from (ReportRow(("", text)) for text in self._context)
 
     def audit(self) -> Iterator[ReportRow]:
-        """The same with every decision in order: time, tool, verdict, who decided, and by which rule."""
+        """Yield the same with every decision in order: time, tool, verdict, who decided, and by which rule."""
         yield from self.short()
         if self._judged:
             yield ReportRow(("Decisions",), "heading")
@@ -105,7 +105,7 @@ class Explanation:
             yield ReportRow((each.tool, f"{said}. {one_line(each.reason, LONG)}".rstrip()))
 
     def value(self) -> Mapping[str, Any]:
-        """All of it for programs."""
+        """Return all of it for programs."""
         report = self.report or FigureReport()
         return {
             "prompt": self.prompt,
@@ -153,7 +153,7 @@ class Explanation:
         targets = {source.name: self._target(source.call) for each in self._verdicts() for source in each.sources}
         for name, texts in by_source.items():
             target = f" ({targets[name]})" if targets.get(name) else ""
-            yield ReportRow((name, f"{_listed(texts)}{target}"), "ask" if name == "unsourced" else "")
+            yield ReportRow((name, f"{_listed(texts)}{target}"), "ask" if name in DOUBTFUL else "")
 
     def _target(self, call: str) -> str:
         started = self._calls.get(call)

@@ -1,20 +1,31 @@
-"""Folds without a picture of their own: questions to the ask panel, facts to the meters, a call for attention.
-
-They only pass on what events say; each knows one target.
-"""
+"""Folds over events that update other widgets: the ask panel, the meters, the bell, the suggested prompt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ba_tui.core.events import MAIN, Answered, Asked, Event, ModeChanged, ModelChanged, Titled, ToolFinished, TurnEnded
-from ba_tui.core.ports.jobs import Jobs
-from ba_tui.faces.tui.acts.port import Room
+from ba_tui.core.events import (
+    MAIN,
+    Answered,
+    Asked,
+    Event,
+    MessageDone,
+    ModeChanged,
+    ModelChanged,
+    Notice,
+    Titled,
+    ToolFinished,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.ports.tools import Jobs
 
 NEEDED = "ba needs you"
+GO_ON = "go on"
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Actions, PaneActions
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class WindowTitle(Message):
-    """``words`` go into the terminal's title; with ``alert`` only, and with a bell, while nobody looks."""
+    """Set the terminal's title to ``words``; with ``alert`` also ring the bell, only while the window has no focus."""
 
     def __init__(self, words: str, *, alert: bool = False) -> None:
         super().__init__()
@@ -30,8 +41,8 @@ class WindowTitle(Message):
         self.alert = alert
 
 
-class Asking:
-    """Live questions reach the panel, which is made with the first one."""
+class QuestionFold:
+    """Show live questions in the ask panel, which is created with the first one."""
 
     def __init__(self, chat: PaneActions) -> None:
         self._chat = chat
@@ -47,7 +58,7 @@ class Asking:
             case Answered(ask_id=ask_id) if self._chat.ask:
                 self._chat.ask.withdraw(ask_id)
             case TurnEnded(agent="main") if self._chat.ask:
-                # Agents in the background ask on.
+                # Background agents may still ask.
                 self._chat.ask.withdraw_all(MAIN)
             case _:
                 pass
@@ -56,13 +67,16 @@ class Asking:
         from ba_tui.faces.tui.widgets.ask import AskPanel  # noqa: PLC0415 - a tenth of the way to the first paint
 
         if self._chat.ask is None:
-            self._chat.ask = AskPanel(writing=lambda: bool(self._chat.composer.text))
+            self._chat.ask = AskPanel(
+                writing=lambda: bool(self._chat.composer.text),
+                plan_editor=partial(self._chat.parts.view, "plan editor"),
+            )
             self._chat.mount(self._chat.ask, after=self._chat.main_area)
         return self._chat.ask
 
 
 class MeterFold:
-    """Mode, model and title as the session changes them."""
+    """Show mode, model and title when the session changes them."""
 
     def __init__(self, chat: Actions) -> None:
         self._chat = chat
@@ -79,7 +93,7 @@ class MeterFold:
 
 
 class ShellCount:
-    """How many background shells run, and whether commands run confined, in the status line."""
+    """Show the number of background shells, and the sandbox, in the status line."""
 
     def __init__(self, chat: Actions) -> None:
         self._chat = chat
@@ -96,7 +110,7 @@ class ShellCount:
         self._confinement()
 
     def apply(self, event: Event) -> None:
-        """The shells say so themselves; what confines is found when the first command runs."""
+        """Show the sandbox once the first command runs; shells report their changes themselves."""
         if isinstance(event, ToolFinished):
             self._confinement()
 
@@ -112,7 +126,7 @@ class ShellCount:
 
 
 class Attention:
-    """Bell and window title when the person is needed and looks elsewhere."""
+    """Ring the bell and set the window title when ba needs the user and the window has no focus."""
 
     def __init__(self, chat: PaneActions) -> None:
         self._chat = chat
@@ -135,4 +149,39 @@ class Attention:
         self._chat.show_title(words, alert=True)
 
 
-QUESTIONS = Room({}, panes=(Asking, Attention))
+class NextPrompt:
+    """Offer a suggested prompt in the empty input, if the session makes suggestions."""
+
+    def __init__(self, chat: Actions) -> None:
+        self._chat = chat
+        self._suggestions = chat.session.start.suggestions
+        self._answer = ""
+        self._following = ""
+        """The prompts that follow the suggested one in a new session."""
+
+    def reset(self) -> None:
+        """Start again for another session, or for this one after a rewind."""
+        if self._suggestions and self._chat.session.started:
+            self._chat.composer.suggest(GO_ON)
+        elif self._following:
+            self._chat.composer.suggest(self._following)
+
+    def apply(self, event: Event) -> None:
+        if not self._suggestions:
+            return
+        match event:
+            case TurnStarted(agent="main"):
+                self._chat.composer.suggest("")
+            case MessageDone(agent="main", message=message):
+                self._answer = message.text
+            case TurnEnded(agent="main", reason=reason):
+                answer, self._answer = self._answer, ""
+                if reason == "cancelled":
+                    self._chat.tell(Notice("Press Enter to go on with the demo."))
+                # Work that is not a turn ends without an answer.
+                whole = answer and reason == "done"
+                suggestion = self._suggestions.get(answer, "") if whole else GO_ON
+                suggestion, _, self._following = suggestion.partition("\n")
+                self._chat.composer.suggest(suggestion)
+            case _:
+                pass

@@ -1,4 +1,4 @@
-"""The session that is open: services, conversation, and what the person chose before its first prompt.
+"""The open session: services, conversation, and choices that the user made before the first prompt.
 
 No widgets. ``assemble`` is slow and meant for a thread.
 """
@@ -11,11 +11,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from ba_tui.core.calls import OwnShell
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Mode, Notice
-from ba_tui.core.own_shell import OwnShell
-from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.agents import Work
 from ba_tui.core.ports.sessions import unsaved
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.services import Connect, Services, begin, open_or_view
@@ -32,7 +32,7 @@ MEANING: dict[Mode, str] = {
 
 
 class OpenSession:
-    """Choices made before the first prompt wait for it, so that a session without a prompt leaves no file."""
+    """The open session. Choices made before the first prompt are written with it: without a prompt there is no file."""
 
     def __init__(self, connect: Connect, start: Start) -> None:
         self._connect = connect
@@ -40,21 +40,21 @@ class OpenSession:
         self.services: Services | None = None
         self.conversation: Conversation | None = None
         self.started = False
-        """True once the session holds a turn, or a command of the person's own."""
+        """Whether the session has a turn, or a command of the user's own."""
         self.ran = False
-        """Whether it holds such a command."""
+        """Whether it has such a command."""
         self.refused: set[Path] = set()
-        """Folders that the person would not trust in this run."""
+        """Folders that the user refused to trust in this run."""
         self.reads_only = False
         """Whether the folder of this session is not trusted."""
         self.folders: list[Path] = []
-        """Folders that the person added to work in."""
+        """Folders that the user added to the workspace."""
         self.untold: list[Notice] = []
-        """What is wrong, found before there was a session to tell it in."""
+        """Notices from before the session was open."""
         self.remembered: list[tuple[str, ...]] = []
         """Changes of memory while this session is open, by the ids of their entries, newest last: for undo."""
         self.news: list[tuple[str, float]] = []
-        """Agents in the background that have ended, and when the person was told, by the monotonic clock."""
+        """Background agents that have ended, and when the user was notified, by the monotonic clock."""
         self._mode: Mode | None = None
         self._model: str | None = None
 
@@ -68,12 +68,12 @@ class OpenSession:
 
     @property
     def read_only(self) -> str:
-        """Who else writes the session, so that it can only be read here."""
+        """The process that writes the session, if it is read-only here."""
         return self.conversation.read_only if self.conversation else ""
 
     @property
     def marks(self) -> Sequence[str]:
-        """What is unusual about it, in a word each."""
+        """Unusual facts about the session, one word for each."""
         private = self.conversation is not None and self.conversation.transcript.private
         lost = unsaved(self.conversation) is not None
         unusual = {
@@ -86,29 +86,29 @@ class OpenSession:
 
     @property
     def live(self) -> tuple[Services, Conversation]:
-        """Raises UsageError until ``assemble`` has come back."""
+        """The services and the conversation. Raises UsageError until ``assemble`` has returned."""
         if self.services is None or self.conversation is None:
             raise UsageError("ba is still starting.", "Try again in a moment.")
         return self.services, self.conversation
 
     def resume_hint(self) -> str:
-        """How to come back to this session; empty when there is nothing to come back to."""
+        """Return how to resume this session; empty when there is nothing to resume."""
         if self.conversation is None or not self.started or not self.start.kept:
             return ""
         if (lost := unsaved(self.conversation)) and not lost.partly:
             return ""
         hint = f"Resume with: ba -r {self.conversation.id}"
         with suppress(OSError):
-            # ba -c looks at the folder of the shell, and that may be another one: --cwd.
+            # ba -c searches the folder of the shell, which --cwd can differ from.
             if self.conversation.cwd.samefile("."):
                 return f"{hint}  (or ba -c: the newest session in this folder)"
         return hint
 
     def assemble(self) -> list[Notice]:
-        """Make the services and the first conversation; returns what the person should be told.
+        """Create the services and the first conversation; return notices for the user.
 
         Raises:
-            BaError: nothing could be made; calling again tries again.
+            BaError: creation failed; another call tries again.
         """
         services = self.services or self._connect()
         notices = list(services.notices)
@@ -126,10 +126,10 @@ class OpenSession:
         return begin(services.library, self.start, view=True), True
 
     async def change(self, id: str | None) -> None:
-        """Open another session, or a new one, and close this one. A new one keeps the mode and the model.
+        """Open another session, or a new one, and close this one. A new session keeps the mode and the model.
 
         Raises:
-            StorageError: the other can't be opened; this one stays open.
+            StorageError: the other session can't be opened; this one stays open.
         """
         services, old = self.live
         if id is not None and id == old.id:
@@ -147,10 +147,10 @@ class OpenSession:
                 self.use_model(model)
 
     async def reopen(self) -> Sequence[Notice]:
-        """Make the services anew and open the same session through them: other folders are trusted, or worked in, now.
+        """Recreate the services and open the same session again, because its folders or their trust have changed.
 
         Raises:
-            BaError: nothing could be made; the session stays open as it is.
+            BaError: creation failed; the session stays open unchanged.
         """
         _, old = self.live
         services = await asyncio.to_thread(self._renewed)
@@ -182,7 +182,7 @@ class OpenSession:
             self._mode = mode
 
     def use_model(self, name: str) -> ModelInfo:
-        """Raises UsageError for a model that can't be."""
+        """Select a model for the next turns. Raises UsageError for one that can't be used."""
         _, conversation = self.live
         if self.started:
             return conversation.use_model(name)
@@ -196,20 +196,22 @@ class OpenSession:
         return info
 
     def say(self, prompt: str, work: Work | None = None) -> Turn:
-        """``work`` answers in place of the model. Raises UsageError, or StorageError when the choices before it can't
-        be written."""
+        """Start a turn with ``prompt``; ``work`` answers instead of the model.
+
+        Raises UsageError, or StorageError when earlier choices can't be written.
+        """
         turn = self._chosen().say(prompt, work)
         self.started = True
         return turn
 
     def run(self, begin: Callable[[OwnShell], Turn]) -> Turn:
-        """Begin a command or a query of the person's own. Raises as ``say`` does."""
+        """Start a command or query of the user's own. Raises as ``say`` does."""
         turn = begin(self._chosen().shell)
         self.started = self.ran = True
         return turn
 
     def _chosen(self) -> Conversation:
-        """The conversation, with what the person chose before its first prompt."""
+        """Return the conversation after applying choices from before its first prompt."""
         _, conversation = self.live
         if self._model:
             conversation.use_model(self._model)
@@ -219,6 +221,6 @@ class OpenSession:
         return conversation
 
     def taken_back(self) -> None:
-        """The prompt was refused: a session that would have begun with it has not."""
+        """Note that the prompt was refused, so that a session it would have started has not started."""
         if self.conversation:
             self.started = self.ran or bool(self.conversation.transcript.messages)

@@ -1,6 +1,6 @@
-"""What comes in from the terminal, before keys are made of it: pastes as a whole, and the answer about its background.
+"""Read input from the terminal: split off pastes and replies before Textual's parser makes keys of the rest.
 
-Keys and the mouse stay Textual's. Its parser looks at every character of a paste; ten megabytes would take a minute.
+Textual's parser processes every character of a paste; ten megabytes would take a minute.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import selectors
 import signal
 import termios
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
@@ -19,14 +21,18 @@ from typing import IO, Any, cast
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.app import App
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Paste
 from textual.message import Message
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.faces.tui.terminal_clipboard import ClipboardPart, part_of, request
+from ba_tui.faces.tui.clipboard import ClipboardPart, part_of, request
 
 CHUNK = 65_536
+TICK = 0.1
+QUIET = TICK + 2 * ESCAPE_DELAY
+"""Seconds without input after which Textual's parser waits for the rest of no sequence."""
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 ASK = "\x1b]11;?\x1b\\"
 _HEX = "([0-9a-fA-F]{1,4})"
@@ -49,12 +55,12 @@ _ENTERS = (
 KEEP_TITLE, GIVE_TITLE_BACK = "\x1b[22;2t", "\x1b[23;2t"
 _MODES_OFF = "".join(f"\x1b[?{mode}l" for mode in (2026, 1000, 1002, 1003, 1006, 1015, 1004, 2004, 2048))
 GIVE_BACK = f"\x18\x1b\\{_MODES_OFF}\x1b[?7h\x1b]2;\x07{GIVE_TITLE_BACK}\x1b[<u\x1b[?1049l\x1b[?25h\x1b[0m"
-"""Ends a sequence that was cut, then the mouse, pastes, frames, keys, the alternate screen and the hidden cursor."""
+"""End a cut sequence, then mouse reports, bracketed paste, frames, key modes and the alternate screen."""
 
 
 def call_for(words: str, how: str) -> str:
-    """What tells a terminal to call its person: with a notice where it shows such, or with the bell. ``words`` are
-    paintable."""
+    """Return the sequence that notifies the user: a desktop notice where the terminal shows one, else the bell.
+    ``words`` must be paintable."""
     match how:
         case "off":
             return ""
@@ -75,14 +81,14 @@ class GroundKnown(Message):
 
 
 class TerminalGone(Message):
-    """Its window was closed: nothing can be read or shown any more."""
+    """The window of the terminal was closed: reading and writing fail from now on."""
 
 
 class SuddenEnd:
-    """Signals that would end ba at once, with the terminal raw, its mouse reported and the alternate screen shown. They
-    give it back first; then each has its own effect, so that the exit status tells of it.
+    """Restore the terminal when a signal would kill ba while the terminal is raw and shows the alternate screen.
+    Afterwards the signal takes its usual effect, so that the exit status names it.
 
-    Faults of the program itself are not among them: Python can't go on after those, not even for this.
+    Fatal faults such as SIGSEGV are not handled: Python can't run a handler after those.
     """
 
     _LEFT_ALONE = frozenset(
@@ -106,14 +112,14 @@ class SuddenEnd:
         os.kill(os.getpid(), number)
 
 
-class Outgoing:
-    """The terminal as a file that takes every word. Textual's writing thread would end with a terminal that is gone,
-    and the loop would then wait for ever for room in its queue."""
+class TerminalOutput:
+    """The terminal as a file whose writes never fail. Otherwise Textual's writer thread would end when the terminal is
+    gone, and the event loop would wait for ever for room in its queue."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self.closed = False
-        """Whether nothing more is to be shown."""
+        """Whether output is discarded."""
 
     def write(self, text: str) -> None:
         if self.closed:
@@ -132,13 +138,13 @@ class Outgoing:
 
 
 class TerminalEvents:
-    """Cuts the stream into pastes, replies and text for the key parser; pure, and fed in pieces of any size."""
+    """Split the input stream into pastes, replies and text for the key parser. Pure; chunks may have any size."""
 
     def __init__(self) -> None:
         self._pasted: list[str] | None = None
         self._held = ""
         self.clipboard = False
-        """Whether the terminal was asked for its clipboard, and has not answered to the end."""
+        """Whether a reply about the clipboard is expected or incomplete."""
 
     def feed(self, data: str) -> Iterator[str | Paste | GroundKnown | ClipboardPart]:
         data, self._held = self._held + data, ""
@@ -150,7 +156,7 @@ class TerminalEvents:
                 continue
             inside, found, rest = data.partition(PASTED)
             if not found:
-                # The end mark may be cut by the end of the piece.
+                # The end mark may be split by the end of the chunk.
                 keep = max((size for size in range(1, len(PASTED)) if data.endswith(PASTED[:size])), default=0)
                 self._pasted.append(data[: len(data) - keep])
                 self._held = data[len(data) - keep :]
@@ -166,7 +172,7 @@ class TerminalEvents:
             yield part
             text = text[found.end() :]
         if self.clipboard and last and (begun := _PART_BEGUN.search(text)):
-            # An answer comes in many pieces; each may be cut anywhere.
+            # A reply has many parts; each may be split anywhere.
             yield from self._plain(text[: begun.start()], last=False)
             self._held = text[begun.start() :]
             return
@@ -191,23 +197,53 @@ def _is_light(parts: tuple[str | None, ...]) -> bool:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
 
 
+class ReaderEnd(threading.Event):
+    """Set when the thread that reads the terminal shall end; ``fileno`` is readable then, which wakes its select."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reader, self._writer = os.pipe()
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def set(self) -> None:
+        super().set()
+        os.write(self._writer, b"x")
+
+    def clear(self) -> None:
+        if self.is_set():
+            os.read(self._reader, CHUNK)
+        super().clear()
+
+    def close(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+
+
 class TerminalInput(LinuxDriver):
-    """Textual's driver with another reader. While another program has the terminal, the app may go on painting."""
+    """Textual's driver with another reader. The app may keep painting while another program uses the terminal."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType] - App is generic
         self._away = False
         self._held = False
-        """Whether the terminal is as the app wants it."""
+        """Whether the terminal is in application mode."""
         self._incoming = TerminalEvents()
         self._parts: list[ClipboardPart] = []
         self._answered: asyncio.Future[list[ClipboardPart]] | None = None
-        self._outgoing = Outgoing(self._file)
+        self._outgoing = TerminalOutput(self._file)
         self._file = cast("IO[str]", self._outgoing)
 
+    def close(self) -> None:
+        """Stop reading. Also called before another program gets the terminal."""
+        super().close()
+        end, self.exit_event = self.exit_event, threading.Event()
+        if isinstance(end, ReaderEnd):
+            end.close()
+
     def give_back(self) -> None:
-        """Give the terminal back at once, out of a signal handler: nothing here waits for a lock, which the code that
-        was interrupted may hold."""
+        """Restore the terminal from a signal handler. Takes no lock, because the interrupted code may hold it."""
         if not self._held or self._away:
             return
         self._held, self._outgoing.closed = False, True
@@ -228,12 +264,13 @@ class TerminalInput(LinuxDriver):
         super().resume_application_mode()
 
     def write(self, data: str) -> None:
-        # Nobody takes the words off the queue then: a full one would hold up the loop.
+        # No thread empties the queue then: a full queue would block the event loop.
         if not self._away:
             super().write(data)
 
     def start_application_mode(self) -> None:
         self._held = True
+        self.exit_event = ReaderEnd()
         super().start_application_mode()
         self.write(KEEP_TITLE)
         if self.input_tty and os.environ.get("TERM", "") not in {"linux", "dumb", ""}:
@@ -241,13 +278,13 @@ class TerminalInput(LinuxDriver):
             self.flush()
 
     def stop_application_mode(self) -> None:
-        # Terminals that keep no titles show an empty one rather than that of a program that is gone.
+        # Terminals without a title stack show an empty title rather than that of a program that has ended.
         self.write(f"\x1b]2;\x07{GIVE_TITLE_BACK}")
         super().stop_application_mode()
         self._held = False
 
     async def clipboard(self) -> list[ClipboardPart]:
-        """What the terminal sends when it is asked for the picture in its clipboard."""
+        """Ask the terminal for the picture in its clipboard; return the parts of the reply."""
         self._answered, self._parts = asyncio.get_running_loop().create_future(), []
         self._incoming.clipboard = True
         self.write(request())
@@ -258,7 +295,7 @@ class TerminalInput(LinuxDriver):
             self._incoming.clipboard = False
 
     def _clipboard_part(self, part: ClipboardPart) -> None:
-        """Called by the reading thread."""
+        """Process a part of the clipboard; called by the reading thread."""
         self._parts.append(part)
         answered = self._answered
         if part.last and answered:
@@ -266,13 +303,20 @@ class TerminalInput(LinuxDriver):
                 answered.get_loop().call_soon_threadsafe(_settle, answered, self._parts)
 
     def run_input_thread(self) -> None:
-        """Read until the app stops. Bytes that are no UTF-8 become replacement characters instead of an end."""
+        """Read until the app stops. Invalid UTF-8 becomes replacement characters instead of ending the thread.
+
+        Textual's own thread wakes ten times a second; this one sleeps while nobody types."""
         parser = XTermParser(self._debug)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        quiet_from = 0.0
+        end = cast("ReaderEnd", self.exit_event)
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
-                if selector.select(0.1):
+            selector.register(end, selectors.EVENT_READ)
+            while not end.is_set():
+                ready = selector.select(TICK if time.monotonic() < quiet_from else None)
+                if any(key.fd == self.fileno for key, _ in ready):
+                    quiet_from = time.monotonic() + QUIET
                     data = self._read()
                     if not data:
                         self.send_message(TerminalGone())
@@ -286,7 +330,7 @@ class TerminalInput(LinuxDriver):
             return
 
     def _read(self) -> bytes:
-        """Empty when the terminal is gone."""
+        """Read bytes; none if the terminal is gone."""
         try:
             return os.read(self.fileno, CHUNK)
         except OSError:

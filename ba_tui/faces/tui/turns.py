@@ -1,6 +1,6 @@
-"""The turn that runs and the prompts that wait for it: what is sent when, steered, taken back or paused.
+"""The running turn and the queue of prompts: sending, steering, taking back and pausing.
 
-No widgets. Whoever owns it follows the turns and shows the queue.
+No widgets. The owner follows the turns and shows the queue.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ REST = 1 / 60
 
 
 async def paced(turn: Turn) -> AsyncIterator[Event]:
-    """The events of a turn. Steps can follow each other within milliseconds: behind each is a rest, so that the panes
-    hear of those that came meanwhile in one go."""
+    """Yield the events of a turn and pause after each tool result, so that panes handle fast calls together."""
     async for event in turn:
         yield event
         if isinstance(event, ToolFinished) and turn.heard:
@@ -33,26 +32,26 @@ async def paced(turn: Turn) -> AsyncIterator[Event]:
 
 
 class FollowedTurns:
-    """The turns whose events are shown. One that has ended stays while agents in the background work on: they ask, and
-    end, through the turn that started them."""
+    """The turns whose events are shown. A turn that has ended stays while its background agents run: their questions
+    and their end arrive through it."""
 
     def __init__(self, session: OpenSession) -> None:
         self._session = session
         self._running: dict[Turn, set[str]] = {}
-        """Each turn with its agents in the background that run."""
+        """Each turn with its running background agents."""
 
     @property
     def outlived(self) -> bool:
-        """Whether agents in the background outlive their turn."""
+        """Whether background agents have outlived their turn."""
         return any(self._running.values())
 
     def answer(self, ask_id: str, reply: Reply) -> bool:
-        """Answer the turn that asks; False when none of them does any more."""
+        """Answer the turn that asks; False when no turn asks this any more."""
         return any(turn.answer(ask_id, reply) for turn in self._running)
 
     async def events(self, turn: Turn) -> AsyncIterator[Event]:
-        """The events of ``turn``, then those of its agents in the background, while the session is open; without the
-        words that sub-agents stream."""
+        """Yield the events of ``turn``, then those of its background agents while the session is open; streamed text of
+        sub-agents is left out."""
         running = self._running[turn] = set[str]()
         conversation = self._session.conversation
         try:
@@ -62,7 +61,7 @@ class FollowedTurns:
                     yield event
             if not running:
                 return
-            # The end of the last one may be told in another event.
+            # Another event may report the end of the last agent.
             async for event in turn:
                 if self._session.conversation is not conversation:
                     return
@@ -74,13 +73,13 @@ class FollowedTurns:
 
 
 def _unseen(event: Event) -> bool:
-    """Whether the conversation does not show it. Twenty agents stream thousands of pieces a second, which only the
-    transcript of an agent shows; that follows the session by itself."""
+    """Return whether the conversation hides ``event``. Twenty agents stream thousands of deltas a second, which only
+    the transcript of an agent shows; that transcript follows the session separately."""
     return event.agent.startswith(BELOW) and isinstance(event, PASSING)
 
 
 def _count(running: set[str], event: Event) -> None:
-    """Keep count of the agents in the background."""
+    """Update the set of running background agents."""
     if isinstance(event, AgentStarted) and event.background:
         running.add(event.agent)
     elif isinstance(event, TurnEnded):
@@ -88,7 +87,7 @@ def _count(running: set[str], event: Event) -> None:
 
 
 class RunningTurns:
-    """The turn, and commands of the person's own beside it, in the order in which they began."""
+    """The turn, and the user's own commands that run alongside it, in the order in which they started."""
 
     def __init__(self) -> None:
         self._turns: list[Turn] = []
@@ -120,21 +119,21 @@ class Turns:
         self.waiting: deque[str] = deque()
         self.paused = False
         self.opened = asyncio.Event()
-        """Set once the session is there; what is sent before waits."""
+        """Set once the session is open; prompts sent earlier wait for it."""
         self.questioned = False
-        """Whether ba asked about the folder before the session was there: what was sent before that question was typed
-        without knowing it, so it goes back to the input."""
+        """Whether ba asked about the folder before the session was open. Prompts sent before that question go back to
+        the input, because the user did not know of it."""
         self._restored = False
-        """Whether prompts of an earlier run wait for the person to send something."""
+        """Whether prompts of an earlier run wait until the user sends something."""
         self._sent = ""
         self.missing = ""
-        """Why the model can't be asked yet."""
+        """Why no request can be sent to the model yet."""
         self.alone: Callable[[str], bool] = lambda _: False
-        """Whether a prompt needs a turn of its own, and so can't steer another."""
+        """Whether a prompt must start a new turn instead of steering the running one."""
 
     @property
     def ready(self) -> bool:
-        """Whether the session is there."""
+        """Whether the session is open."""
         return self.opened.is_set()
 
     @property
@@ -143,38 +142,38 @@ class Turns:
 
     @property
     def unsent(self) -> list[str]:
-        """All prompts that are in no session yet: the one that is being sent, words that join, and those that wait."""
+        """All prompts that no session has stored yet: the one being sent, steering messages, and the queue."""
         opening, joining = self.sent
         return [*opening, *joining, *self.waiting]
 
     @property
     def sent(self) -> tuple[list[str], list[str]]:
-        """The prompt that has opened no turn yet, and the messages to the running turn that the model has not read."""
+        """Return prompts that have started no turn yet, and steering messages that the model has not read."""
         if self.current is None:
             return [], []
         opening = [self._sent] if self._sent and not self.current.opened else []
         return opening, [word.text for word in self.current.inbox if word.origin == "steer"]
 
     def restore(self, prompts: Sequence[str]) -> None:
-        """Queue ``prompts`` of an earlier run; they are held until the person sends something."""
+        """Queue ``prompts`` of an earlier run; they wait until the user sends something."""
         if prompts:
             self._restored = True
             self.paused = not self.waiting
             self.waiting.extend(prompts)
 
     def forget(self) -> None:
-        """Drop what waits: another session is open."""
+        """Clear the queue because another session is open."""
         self.waiting.clear()
         self.paused = self._restored = False
 
     def submit(self, text: str) -> None:
-        """Send ``text``, or queue it behind what runs."""
+        """Send ``text``, or queue it while a turn runs."""
         self.waiting.append(text)
         self.paused = self._restored = False
         self.send_next()
 
     def nudge(self) -> None:
-        """Enter on empty input: steer with the next waiting prompt, or go on with a paused queue."""
+        """Handle Enter on empty input: steer with the next queued prompt, or resume a paused queue."""
         if not self.waiting:
             return
         self._restored = False
@@ -185,11 +184,11 @@ class Turns:
             self.waiting.popleft()
 
     def take_back(self) -> str:
-        """The newest waiting prompt, no longer waiting; empty when there is none."""
+        """Remove the newest prompt from the queue and return it; empty when there is none."""
         return self.waiting.pop() if self.waiting else ""
 
     def send_next(self) -> None:
-        """Open a turn with the next waiting prompt, if one may be opened now."""
+        """Start a turn with the next queued prompt if a turn may start now."""
         if not self.waiting or not self.ready or self.busy or self.paused:
             return
         text = self.waiting.popleft()
@@ -206,7 +205,7 @@ class Turns:
         self._follow(self.current)
 
     def go_on(self) -> bool:
-        """Continue a turn that an earlier run of ba left at a question; False when there is none."""
+        """Continue a turn that an earlier run of ba left at a question; return False without such a turn."""
         conversation = self._session.conversation
         turn = conversation.go_on() if conversation else None
         if turn:
@@ -214,16 +213,16 @@ class Turns:
         return turn is not None
 
     def watch(self, turn: Turn) -> None:
-        """Follow work beside the turns; what is sent meanwhile waits for its end."""
+        """Follow work that is not a turn; prompts sent meanwhile wait for its end."""
         self._sent = ""
         self.current = turn
         self.running.add(turn)
         self._follow(turn)
 
     def over(self, event: TurnEnded) -> None:
-        """The turn ended: go on with the queue, or hold it when the person or an error stopped the turn."""
+        """Handle the end of a turn: send the next prompt, or pause the queue after an interrupt or an error."""
         opened = bool(self.current and self.current.opened)
-        # Words that joined too late to be heard are still to be sent.
+        # Steering messages that arrived too late for the model must still be sent.
         self.waiting.extendleft(reversed(self.sent[1]))
         self.current = None
         if self._sent and event.error and not opened:
@@ -234,7 +233,7 @@ class Turns:
         self.send_next()
 
     def cancel(self) -> bool:
-        """Interrupt what began last: the turn, or a command of the person's own. False when nothing runs."""
+        """Interrupt whichever started last: the turn or a command of the user's own. Return False when nothing runs."""
         newest = self.running.newest
         if newest:
             newest.cancel()
@@ -242,19 +241,19 @@ class Turns:
 
 
 class Presses:
-    """Whether a key was pressed just before."""
+    """Remembers recent key presses, to detect double presses."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
     def said_once(self, key: str) -> bool:
-        """True from the second time on, however long ago the first one was."""
+        """Return True from the second call for ``key`` on, however long ago the first one was."""
         before = key in self._last
         self._last[key] = time.monotonic()
         return before
 
     def again(self, key: str) -> bool:
-        """True for the second press within a second; a third one counts as a first again."""
+        """Return True for the second press within a second; a third press is a first one again."""
         now = time.monotonic()
         before = self._last.pop(key, None)
         if before is not None and now - before < TWICE:

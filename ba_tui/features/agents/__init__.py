@@ -1,1 +1,1 @@
-"""Sub-agents of a session. Imports the base; no other feature imports it."""
+"""Sub-agents of a session. Imports the base only; no other feature imports it."""

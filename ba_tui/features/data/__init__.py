@@ -1,1 +1,1 @@
-"""Data of a session: engine, sources, Python, checked figures. Imports the base; no other feature imports it."""
+"""Data of a session: the engine, sources, charts, Python and reports. May import the base, no other feature."""

@@ -1,4 +1,4 @@
-"""What the doctor says of data: the engine, Python's kernel, and whether each source can be reached."""
+"""Checks of ``ba doctor``: the data engine, the Python kernel, and each source."""
 
 from __future__ import annotations
 
@@ -10,22 +10,45 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.feature import CheckContext
-from ba_tui.features.data.analysis.checks import engine_check
 from ba_tui.features.data.analysis.engine import Analysis, EnginePlace
 from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.nearby import missing_packages
 from ba_tui.features.data.analysis.sources import Sources
 from ba_tui.features.data.tools.data_engine import temporary_place
-from ba_tui.features.data.tools.python_place import EXTRA, PythonPlace, interpreter, missing, python_memory
-from ba_tui.features.data.tools.source_places import SourceSetup
+from ba_tui.features.data.tools.python_kernels import EXTRA, PythonPlace, interpreter, python_memory
+from ba_tui.features.data.tools.sources import SourceSetup
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.rulebook import all_rules
-from ba_tui.permissions.sandbox.from_settings import sandbox_for
+from ba_tui.permissions.sandbox.confinement import sandbox_for
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.processes.limits import GIGABYTE
-from ba_tui.resources import Places, places
-from ba_tui.settings import Loaded, Settings
+from ba_tui.processes.confinement import GIGABYTE
+from ba_tui.resources import UserFolders, places
+from ba_tui.settings import LoadedSettings, Settings
+
+ENGINE_NAME = "data engine"
+
+
+def engine_check(place: EnginePlace) -> Iterator[CheckResult]:
+    """Start the engine in the temporary ``place``, run one query and end it."""
+    started = time.monotonic()
+    try:
+        engine = asyncio.run(_version(Analysis(place)))
+    except AnalysisError as error:
+        yield CheckResult(ENGINE_NAME, "fail", str(error), error.hint or "Install ba again.")
+        return
+    limits, seconds = place.limits, time.monotonic() - started
+    used = f"{limits.memory / GIGABYTE:.1f} GB of memory, {limits.threads} threads"
+    yield CheckResult(ENGINE_NAME, "ok", f"{engine}, ready in {seconds:.1f} s; {used}")
+
+
+async def _version(analysis: Analysis) -> str:
+    try:
+        return (await analysis.query("SELECT 1", timeout=20)).provenance.engine
+    finally:
+        await analysis.close()
+
 
 NAME = "python kernel"
 SHOWN = ("ipykernel", "pandas", "polars", "matplotlib")
@@ -34,7 +57,7 @@ PATIENCE = 30.0
 
 
 def data_checks(context: CheckContext) -> Iterator[CheckResult]:
-    """Start the engine for a moment, look for a kernel, then connect to each source, all of them at a time."""
+    """Check the engine and the kernel, then all sources concurrently."""
     loaded, where, folder = context.loaded, context.where, context.folder
     settings = loaded.settings
     yield from engine_check(temporary_place(settings, where, folder))
@@ -44,22 +67,22 @@ def data_checks(context: CheckContext) -> Iterator[CheckResult]:
         yield from asyncio.run(_checked(session_sources(Analysis(place), place, settings, folder)))
 
 
-def _kernel(loaded: Loaded, where: Places, folder: Path) -> CheckResult:
-    """Whether Python has one for a session in ``folder``. Starts none."""
+def _kernel(loaded: LoadedSettings, where: UserFolders, folder: Path) -> CheckResult:
+    """Check whether a Python kernel could run for a session in ``folder``, without starting one."""
     settings = loaded.settings
     rules = all_rules(loaded.rules, settings.commands.domains)
     permissions = SessionPermissions(settings, where, Workspace(folder), rules, untrusted=False)
     if why := PythonPlace(permissions, None, settings, {"PATH": os.defpath}).lacking():
-        fix = f"{EXTRA}; see ba guide python." if missing() else "See ba guide python."
+        fix = f"{EXTRA}; see ba guide python." if missing_packages() else "See ba guide python."
         return CheckResult(NAME, "warn", f"the tool python keeps no variables and asks, because {why}", fix)
     memory = f"{python_memory(settings) / GIGABYTE:.1f} GB of memory"
     python = interpreter(folder)
-    packages = ", ".join(_versions()) if python == Path(sys.executable) else "packages of its own"
+    packages = ", ".join(_versions()) if python == Path(sys.executable) else "its own packages"
     return CheckResult(NAME, "ok", f"{python} with {packages}; {memory}")
 
 
 def _versions() -> Iterator[str]:
-    """What is installed beside ba."""
+    """Yield name and version of the installed data packages."""
     for name in SHOWN:
         try:
             yield f"{name} {version(name)}"
@@ -68,7 +91,7 @@ def _versions() -> Iterator[str]:
 
 
 def session_sources(engine: Analysis, place: EnginePlace, settings: Settings, folder: Path) -> Sources:
-    """The sources of ``settings`` beside the ``engine`` of one command. Nothing is started."""
+    """Return the sources of ``settings`` for the ``engine`` of one command. Starts no process."""
     where = places()
     sandbox = sandbox_for(settings, where, Workspace(folder))
     return Sources(SourceSetup(settings, where, sandbox, folder).places(place), engine)

@@ -1,122 +1,106 @@
-"""All that a session has for data: its engine, sources and Python, the tools over them, and what faces see."""
+"""Open the data feature of a session. Its engine, tools and ports are made when they are first needed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ba_tui.context.session_data import MentionedData
-from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.ports.context import Suggestion
+from ba_tui.core.ports.contributions import MarkedShare, SourceTool, ToolsFound, ToolSource
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
-from ba_tui.core.values import frozen
-from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
-from ba_tui.features.data.tools.data_engine import DataAccess, agreed_metrics
-from ba_tui.features.data.tools.data_tools import data_tools
-from ba_tui.features.data.tools.exports import ExportRules
-from ba_tui.features.data.tools.python_kernels import NAME as PYTHON
-from ba_tui.features.data.tools.python_kernels import Kernels, PythonSource
-from ba_tui.features.data.tools.python_place import PythonPlace
-from ba_tui.features.data.tools.python_session import SessionPython
-from ba_tui.features.data.tools.session_data import SessionData
-from ba_tui.features.data.tools.session_figures import figure_checks
-from ba_tui.features.data.tools.source_places import SourceSetup
+from ba_tui.core.values import Once, late
+from ba_tui.feature import OpenFeature, SessionContext
+from ba_tui.features.data.analysis.nearby import DataNearby, has_metrics, why_no_kernel
 from ba_tui.ingress import Ingress
-from ba_tui.permissions.sandbox.from_settings import limits_for
-from ba_tui.permissions.session import SessionPermissions
-from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.recall import ReadHistory
-from ba_tui.tools.definitions import Definition
-from ba_tui.tools.modalities import Modalities
+from ba_tui.permissions.sandbox.confinement import limits_for
 from ba_tui.tools.running.background import Shells
 
+if TYPE_CHECKING:
+    from ba_tui.features.data.tools.data_tools import DataSession
 
-@frozen
-class DataScope:
-    """The session: its own ``folder`` (None: nothing is kept), stored results, what was said, and what its model takes.
-    ``environment`` is what commands see; ``setup``: where its sources are."""
-
-    setup: SourceSetup
-    folder: Path | None
-    results: Artifacts
-    history: ReadHistory
-    modalities: Modalities
-    environment: Mapping[str, str]
+QUERY, PYTHON = "query_data", "python"
+TOOLS = (QUERY, "chart", "analyse_data", "data_quality")
+"""The tools that are listed once the session has data."""
+SHARED = regex(r"(?m)^Shared of (\S+): ")
+"""The line of a profile that states which values are shared with the model."""
 
 
-class DataSession:
-    """Made once for a session. The helpers start when something is asked of them."""
+class PythonSource:
+    """Offers the tool with a kernel if a sandbox can make it read-only, else the ``stateless`` one. Once chosen, the
+    kernel stays. ``lacking`` returns why there can be no kernel."""
 
-    def __init__(
-        self,
-        definitions: Mapping[str, Definition],
-        access: DataAccess,
-        scope: DataScope,
-        permissions: SessionPermissions,
-        stateless_python: Tool,
-    ) -> None:
-        setup = scope.setup
-        self._data = data = data_tools(definitions, access, setup, scope.folder, permissions.sharing.search)
-        self.query, self.tools, self.tables, self.shares = data.query, data.tools, data.tables, data.shares
-        place = PythonPlace(permissions, scope.folder, setup.settings, scope.environment)
-        self._kernels = Kernels(place, data.engine)
-        pythons = PythonSource(definitions["python_kernel"], self._kernels, scope.modalities, stateless_python)
-        self.sources = (ToolSource("built-in", pythons.look),)
-        """Tools that change with what the rules allow."""
-        session = SessionPython(self._kernels, access.exports)
-        self.datasets = SessionData(data, access.exports, scope.results, scope.history, session)
-        """The same for faces."""
-        self.figures = figure_checks(setup.settings, scope.history, scope.results, data.engine)
+    def __init__(self, kernel: Tool, stateless: Tool, lacking: Callable[[], str]) -> None:
+        self._stateless = ToolsFound((SourceTool(stateless),))
+        self._kernel = ToolsFound((SourceTool(kernel),))
+        self._lacking = lacking
+        self._begun = self._chosen = False
 
-    def needed(self) -> tuple[str, ...]:
-        """The tools to list now: none before there is data. Blocks."""
-        return self._data.needed()
-
-    async def close(self) -> None:
-        """End the helpers."""
-        await self.figures.close()
-        await self._kernels.close()
-        await self._data.close()
+    def look(self) -> ToolsFound:
+        """Return the tool to offer. The first call is part of the session's start, so it does not probe the sandbox."""
+        self._chosen = self._chosen or (self._begun and not self._lacking())
+        self._begun = True
+        return self._kernel if self._chosen else self._stateless
 
 
 def open_data(context: SessionContext) -> OpenFeature:
-    """Offer Datasets to faces and MentionedData to prompts."""
-    scope, permissions, where = context.scope, context.permissions, context.where
-    workspace, judge, settings = permissions.workspace, permissions.policy.judge, context.loaded.settings
-    exports = ExportRules(workspace, context.builtin["write_file"], judge, context.ahead)
-    metrics = agreed_metrics(where, context.offered(Ingress))
-    python = Python(None, limits_for(settings), context.runner)
-    session = DataSession(
-        context.definitions,
-        DataAccess(workspace, context.builtin["read_file"], judge, exports, metrics),
-        DataScope(
-            SourceSetup(settings, where, permissions.sandbox, workspace.root),
-            scope.folder,
-            scope.results,
-            scope.history,
-            scope.modalities,
-            context.shell.inherited(),
-        ),
-        permissions,
-        python_tool(context.definitions["python"], workspace, context.shell, python, context.offered(Shells)),
-    )
+    """Open the feature: the port Datasets for faces, MentionedData for prompts."""
+    permissions, where, definitions = context.permissions, context.where, context.definitions
+    settings, root = context.loaded.settings, permissions.workspace.root
+    session: Once[DataSession] = Once(lambda: late("ba_tui.features.data.tools.data_tools:DataSession")(context))
+    described = bool(settings.sources) or has_metrics(where.config, context.offered(Ingress).root)
+
+    def begun() -> bool:
+        return session.made is not None and session.made.engine.begun
+
+    def named() -> bool:
+        return begun() or bool(settings.sources)
+
+    def tables() -> Sequence[Suggestion]:
+        return session().tables.tables() if named() else ()
+
+    def columns() -> Sequence[Suggestion]:
+        return session().tables.columns() if named() else ()
+
+    def metrics() -> Sequence[Suggestion]:
+        return session().tables.metrics() if described else ()
+
+    def refresh() -> None:
+        if session.made:
+            session.made.tables.refresh()
+
+    nearby = DataNearby(root, begun)
 
     def needed() -> Sequence[str]:
-        names = session.needed()
-        entry = context.registry().entry(PYTHON) if names else None
-        return (*names, PYTHON) if entry and entry.enabled else names
+        if not settings.sources and not nearby.found():
+            return ()
+        entry = context.registry().entry(PYTHON)
+        return (*TOOLS, PYTHON) if entry and entry.enabled else TOOLS
 
-    tables = session.tables
+    async def close() -> None:
+        if session.made:
+            await session.made.close()
+
+    query = session().query if described else definitions[QUERY]
+    stateless = definitions[PYTHON].late(
+        permissions.workspace, context.shell, limits_for(settings), context.runner, context.offered(Shells)
+    )
+    python = PythonSource(
+        definitions["python_kernel"].late(session),
+        stateless,
+        partial(why_no_kernel, permissions.policy, permissions.sandbox),
+    )
     return OpenFeature(
-        session.tools,
-        session.sources,
+        tuple(definition.late(session) for definition in (query, *(definitions[name] for name in TOOLS[1:]))),
+        (ToolSource("built-in", python.look),),
         needed,
-        interceptors=((Stage.VERIFY, for_main(session.figures)),),
-        listeners=(session.figures.apply,),
-        ports={Datasets: session.datasets, MentionedData: tables},
-        mentions={"table": tables.tables, "column": tables.columns, "metric": tables.metrics},
-        refresh=tables.refresh,
-        shares=tuple(session.shares),
-        close=session.close,
+        ports={
+            "ba_tui.core.ports.datasets:Datasets": lambda: session().datasets,
+            "ba_tui.context.ports:MentionedData": lambda: session().tables,
+        },
+        mentions={"table": tables, "column": columns, "metric": metrics},
+        refresh=refresh,
+        shares=(MarkedShare("Data", SHARED, "", lambda _: session().shared if begun() else ""),),
+        close=close,
     )

@@ -1,5 +1,21 @@
 """MCP servers: their tools, prompts and resources."""
 
+from ba_tui.command import AppParts, Command
 from ba_tui.feature import Feature
 
-MCP = Feature("mcp", "ba_tui.features.mcp.setup:open_mcp", checks="ba_tui.features.mcp.setup:mcp_checks")
+MCP = Feature(
+    "mcp",
+    "ba_tui.features.mcp.session:open_mcp",
+    "ba_tui.features.mcp.setup:mcp_checks",
+    app=AppParts(
+        commands=(
+            Command(
+                "mcp",
+                "View MCP servers, their tools and logins",
+                "ba_tui.features.mcp.tui.browser:show_servers",
+                cli="ba_tui.features.mcp.cli.application:app",
+                help="Add, list, test, log in to and remove MCP servers.",
+            ),
+        )
+    ),
+)

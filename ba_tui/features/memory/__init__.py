@@ -1,1 +1,1 @@
-"""Memory across sessions. Imports the base; no other feature imports it."""
+"""Memory across sessions. Imports the base only; no other feature imports it."""

@@ -1,4 +1,4 @@
-"""What the doctor says of memory: its log, its index, and whether it is searched by meaning."""
+"""Doctor checks of memory: its log, its index, and whether the search by meaning works."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.core.ports.memory import MemoryState
-from ba_tui.core.ports.rooms import CheckResult
 from ba_tui.core.text.wording import byte_size, count
 from ba_tui.feature import CheckContext
 from ba_tui.features.memory.engine.setup import BY_WORDS, StoreSetup, setup_of
-from ba_tui.features.memory.tools.names import proposed_names, with_shared_name
+from ba_tui.features.memory.tools.names import named_settings
 from ba_tui.resources import folder_slug
 
 NAME = "memory"
@@ -23,11 +23,11 @@ GUIDE = "See ba guide memory."
 
 
 def memory_checks(context: CheckContext) -> Iterator[CheckResult]:
-    """Open the memory of the project of ``folder``, and search it once."""
+    """Open the project's memory, search it once, and yield the results."""
     loaded, where, root = context.loaded, context.where, context.root
-    named, shared = with_shared_name(loaded, where, root)
+    named, notices = named_settings(loaded, where, root)
     settings, project = named.memory, folder_slug(root)
-    for notice in proposed_names(shared):
+    for notice in notices:
         yield CheckResult(NAME, "warn", notice.text, notice.hint)
     if not settings.enabled:
         yield CheckResult(NAME, "ok", "off: memory.enabled is false")
@@ -57,13 +57,13 @@ def _judged(state: MemoryState, setup: StoreSetup) -> CheckResult:
 
 
 async def _searched(folder: Path, project: str, setup: StoreSetup) -> MemoryState:
-    from ba_tui.features.memory.engine.recall import Ask  # noqa: PLC0415 - see below
+    from ba_tui.features.memory.engine.recall import SearchRequest  # noqa: PLC0415 - see below
     from ba_tui.features.memory.engine.store import MemoryStore  # noqa: PLC0415 - not before there is something to open
 
     store = MemoryStore(folder, project, setup)
     try:
         async with asyncio.timeout(PATIENCE):
-            await store.search(Ask("memory", 1, explicit=True))
+            await store.search(SearchRequest("memory", 1, explicit=True))
             return await store.state()
     finally:
         await store.close()

@@ -1,4 +1,6 @@
-"""All that a session has for memory: what goes with prompts, what is proposed and stored, its tools, what faces see."""
+"""The memory of a session: entries recalled for prompts, proposed and stored facts, the tools, and the port for
+faces.
+"""
 
 from __future__ import annotations
 
@@ -10,42 +12,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ba_tui.core.agent import AskModel
-from ba_tui.core.events import Event, MemoryChanged, Steered, TurnStarted
+from ba_tui.core.events import Event, MemoryChanged, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message
-from ba_tui.core.ports.memory import Memory
-from ba_tui.core.ports.working import TaskMemory, WorkingMemory
+from ba_tui.core.ports.memory import WorkingMemory
+from ba_tui.core.ports.sessions import ReadHistory
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
+from ba_tui.core.values import Once, frozen, late
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
 from ba_tui.features.memory.engine.setup import setup_of
-from ba_tui.features.memory.tools.memory_tools import FORGET, REMEMBER, forget_tool, remember_tool
-from ba_tui.features.memory.tools.names import proposed_names, with_shared_name
-from ba_tui.features.memory.tools.proposing import FORGETTING, REMEMBERING, Proposing
-from ba_tui.features.memory.tools.recalling import Bounds, Recalling
-from ba_tui.features.memory.tools.session_memory import SessionMemory
-from ba_tui.features.memory.tools.storing import Owner, Storing
+from ba_tui.features.memory.tools.proposing import FORGETTING, REMEMBERING, FactProposals
+from ba_tui.features.memory.tools.recalling import MemoryRecall, RecallBounds
+from ba_tui.features.memory.tools.storing import EntryWriter, Owner, PendingFacts
 from ba_tui.features.memory.tools.summarizing import SessionSummary
-from ba_tui.features.memory.tools.waiting import Waiting
-from ba_tui.features.memory.tools.working import task_memory
-from ba_tui.resources import Places, folder_slug, project_root
-from ba_tui.settings import Loaded, Settings
-from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.resources import UserFolders, folder_slug, project_root
+from ba_tui.settings import LoadedSettings, Settings
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.store import MemoryStore
+    from ba_tui.features.memory.tools.session_memory import SessionMemory
 
 log = logging.getLogger(__name__)
+REMEMBER, FORGET = "remember", "forget"
 OFF = "Memory is off (setting memory.enabled)."
 PRIVATE = "This session is private: nothing is stored or recalled."
 
 
 @frozen
 class MemoryScope:
-    """The session: its ``id`` (empty where no conversation is kept), the ``root`` of its project, what was said, all
-    events (``history``), and the small model, which ``ask`` asks."""
+    """A session: its ``id`` (empty without a stored conversation), the ``root`` of its project, the conversation, all
+    events (``history``), and ``ask`` for the small model.
+    """
 
     id: str
     root: Path
@@ -55,20 +54,25 @@ class MemoryScope:
 
 
 class MemorySession:
-    """core.agent.Interceptor of the main agent, and a listener. Made once for a session; nothing starts before the
-    first prompt."""
+    """core.agent.Interceptor of the main agent, and a listener. One per session; nothing starts before the first
+    prompt.
+    """
 
     def __init__(
         self,
         definitions: Mapping[str, Definition],
-        given: Loaded | Settings,
-        where: Places,
+        given: LoadedSettings | Settings,
+        where: UserFolders,
         scope: MemoryScope,
     ) -> None:
-        settings, shared = with_shared_name(given, where, scope.root)
+        settings = given if isinstance(given, Settings) else given.settings
+        self.problems: Sequence[Notice] = ()
+        """Notices of unused settings."""
+        if settings.memory.url:
+            settings, self.problems = late("ba_tui.features.memory.tools.names:named_settings")(
+                given, where, scope.root
+            )
         choices, project = settings.memory, folder_slug(scope.root)
-        self.problems = proposed_names(shared)
-        """Notices of what is not used."""
         self._transcript = transcript = scope.transcript
         self._enabled = choices.enabled and bool(scope.id)
         self._private = choices.private
@@ -76,39 +80,46 @@ class MemorySession:
         self._wanted: dict[str, None] = {}
 
         def make() -> MemoryStore:
-            from ba_tui.features.memory.engine.store import MemoryStore  # noqa: PLC0415 - see Storing.store
+            from ba_tui.features.memory.engine.store import MemoryStore  # noqa: PLC0415 - see EntryWriter.store
 
             return MemoryStore(where.memory, project, setup_of(choices, project, _variable))
 
         owner = Owner(project, scope.id, lambda: transcript.turns, self.off)
-        self._storing = storing = Storing(make, where.memory.is_dir, owner)
-        waiting = Waiting(storing)
-        recalling = Recalling(storing, Bounds(choices.most_recalled, choices.recalled_tokens))
-        self.memory = SessionMemory(storing, waiting, lambda: recalling.used)
-        """What faces see."""
+        self._storing = storing = EntryWriter(make, where.memory.is_dir, owner)
+        waiting = PendingFacts(storing)
+        recalling = MemoryRecall(storing, RecallBounds(choices.most_recalled, choices.recalled_tokens))
+        made = late("ba_tui.features.memory.tools.session_memory:SessionMemory")
+        self._memory: Once[SessionMemory] = Once(lambda: made(storing, waiting, lambda: recalling.used))
         self.tools: tuple[Tool, ...] = (
-            remember_tool(definitions[REMEMBER], storing),
-            forget_tool(definitions[FORGET], self.memory, storing),
+            definitions[REMEMBER].late(storing),
+            definitions[FORGET].late(self._memory, storing),
         )
         ask = scope.ask if settings.small.model else None
-        self._parts: tuple[Recalling | Proposing | SessionSummary, ...] = (
+        self._parts: tuple[MemoryRecall | FactProposals | SessionSummary, ...] = (
             recalling,
-            *((Proposing(waiting, self.off, ask),) if choices.proposals else ()),
+            *((FactProposals(waiting, self.off, ask),) if choices.proposals else ()),
             *((SessionSummary(storing, scope.history),) if choices.summaries else ()),
         )
 
+    @property
+    def memory(self) -> SessionMemory:
+        """Return the port that faces use."""
+        return self._memory()
+
     def off(self) -> str:
-        """Why nothing is stored or recalled; empty while memory is on."""
+        """Return why nothing is stored or recalled; empty while memory is on."""
         if self._private or self._transcript.private:
             return PRIVATE
         return "" if self._enabled else OFF
 
     def working(self, branch: Branch, task: str) -> AbstractAsyncContextManager[WorkingMemory]:
-        """The working memory of ``task``, over Redis where a server is set; see ``task_memory``."""
+        """Return the working memory of ``task``, over Redis if a server is set; see ``task_memory``."""
+        from ba_tui.features.memory.tools.working import task_memory  # noqa: PLC0415 - few sessions run tasks
+
         return task_memory(branch, task, self._redis)
 
     def needed(self) -> Sequence[str]:
-        """The tools to list now: none before the person speaks of remembering or forgetting."""
+        """Return the tools to list now: none before the user mentions remembering or forgetting."""
         return tuple(self._wanted)
 
     def _hear(self, words: str) -> None:
@@ -130,7 +141,7 @@ class MemorySession:
 
     async def before(self, branch: Branch) -> None:
         if self._private and not branch.transcript.private:
-            # It stays private when it goes on later.
+            # A private session stays private when it is resumed.
             branch.emit(MemoryChanged(private=True))
         for part in self._parts:
             await _shielded(part.before(branch))
@@ -141,14 +152,14 @@ class MemorySession:
         await _shielded(self._storing.settle())
 
     async def close(self) -> None:
-        """Bring the summary up to date, and end the helper."""
+        """Update the summary, and end the helper."""
         for part in self._parts:
             await _shielded(part.close())
         await _shielded(self._storing.close())
 
 
 async def _shielded(work: Awaitable[None]) -> None:
-    """Wait for ``work``. A memory that is broken costs nobody an answer: what is wrong goes into the log."""
+    """Wait for ``work``. A failure of memory never costs an answer: it is logged."""
     try:
         await work
     except Exception:
@@ -176,7 +187,10 @@ def open_memory(context: SessionContext) -> OpenFeature:
         needed=session.needed,
         interceptors=((Stage.RECALL, for_main(session)),),
         listeners=(session.apply,),
-        ports={Memory: session.memory, TaskMemory: session},
+        ports={
+            "ba_tui.core.ports.memory:Memory": lambda: session.memory,
+            "ba_tui.core.ports.memory:TaskMemory": lambda: session,
+        },
         notices=tuple(session.problems),
         close=session.close,
     )

@@ -1,1 +1,1 @@
-"""Plans, plan mode and workflows of a session. Imports the base; no other feature imports it."""
+"""Plans, plan mode and workflows of a session. Imports the base only; no other feature imports it."""

@@ -1,4 +1,4 @@
-"""The plans of a session as faces and the model reach them. What is done is in ``carrying``, which loads late."""
+"""The plans of a session for faces and the model. ``carrying`` does the work and is imported late."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from typing import TYPE_CHECKING
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message, reminder
-from ba_tui.core.ports.delegation import Delegation, Work
-from ba_tui.core.ports.plans import Plans
-from ba_tui.core.ports.rooms import JoiningTool, ToolsFound, ToolSource
-from ba_tui.core.ports.working import TaskMemory
-from ba_tui.core.teamwork.plans import ENDED, TEAM_PLAN, Plan
+from ba_tui.core.ports.agents import Delegation, Work
+from ba_tui.core.ports.contributions import SourceTool, ToolsFound, ToolSource
+from ba_tui.core.ports.memory import TaskMemory
+from ba_tui.core.teamwork import ENDED_STATUSES, TEAM_PLAN, Plan
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
 from ba_tui.features.plans.engine.plan_mode import NAME as PRESENT
-from ba_tui.features.plans.engine.plan_mode import PlanMode
-from ba_tui.features.plans.engine.workflows import flow_folders
-from ba_tui.features.plans.tools.plan_tool import NAME, Waiting, plan_tool
-from ba_tui.features.plans.tools.present_plan import present_plan_tool
+from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL, PlanMode, flow_folders
 from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.ingress import Ingress, Read
 from ba_tui.resources import bundled
-from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.settings.sections.plans import PlanSettings
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.settings.sections.agents import PlanSettings
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
     from ba_tui.features.plans.tools.carrying import PlanWork
+    from ba_tui.features.plans.tools.plan_tool import PlanCall
 
 
 class Workflows:
-    """Those of ``folders``, a later one wins. They are read once, and their steps call ``tools`` as they are then."""
+    """The workflows of ``folders``; a later folder wins. They are read once; their steps use the session's tools at the
+    time of the call.
+    """
 
     def __init__(
         self, folders: Sequence[Path], read: Read, tools: Callable[[], Mapping[str, Tool]], results: Artifacts
@@ -48,19 +47,19 @@ class Workflows:
         self._found: ToolsFound | None = None
 
     def look(self) -> ToolsFound:
-        """See core.ports.rooms.ToolSource."""
+        """See core.ports.contributions.ToolSource."""
         if self._found is None:
             self._found = self._loaded() if any(folder.is_dir() for folder in self._folders) else ToolsFound()
         return self._found
 
     def _loaded(self) -> ToolsFound:
-        # Templates take a fiftieth of a second to load, and most people have no workflows.
+        # Templates take 20 ms to load, and most users have no workflows.
         from ba_tui.features.plans.engine.flow_files import load_flows  # noqa: PLC0415
         from ba_tui.features.plans.tools.flows import flow_tools  # noqa: PLC0415
 
         flows, broken = load_flows(self._folders, self._read)
         made, wrong = flow_tools(flows, self._tools(), self._tools, self._results)
-        tools = [JoiningTool(tool, str(flows[tool.name].document.path)) for tool in made]
+        tools = [SourceTool(tool, str(flows[tool.name].document.path)) for tool in made]
         return ToolsFound(tools, [str(problem) for problem in (*broken, *wrong)])
 
 
@@ -70,7 +69,7 @@ OWN, TEAM = "/plan resume", "/team resume"
 
 
 class PlanSession:
-    """core.ports.plans.Plans, a listener, and what the tool plan does. Made once for a session."""
+    """The plans of one session, which its events contain; a listener, and the work of the tool plan."""
 
     def __init__(self, definition: Definition, settings: PlanSettings, scope: PlanScope) -> None:
         self._settings = settings
@@ -78,10 +77,11 @@ class PlanSession:
         self._running: set[str] = set()
         self._said: list[str] = []
         self._spoken = self._told = False
-        self.tool = plan_tool(definition, self.by_model)
+        self.tool = definition.late(self.by_model)
 
     def plan(self, goal: str) -> Work:
-        """See core.ports.plans.Plans."""
+        """Return work that makes a plan for ``goal``, asks about it (Question ``plan`` with a PlanGraph), runs it and
+        answers. ``Reply.edited`` is the plan as edited by the user, as JSON."""
 
         async def work(branch: Branch) -> None:
             await self._work().from_goal(goal, branch)
@@ -89,7 +89,7 @@ class PlanSession:
         return work
 
     def resume(self, plan: str) -> Work:
-        """See core.ports.plans.Plans."""
+        """Return work that continues a plan with its completed steps. Raises UsageError."""
         record = self._scope.transcript.plans.find(plan)
         if record is None:
             raise UsageError(f"There is no plan {one_line(plan, 60)!r} in this session.", "Make one: /plan GOAL.")
@@ -105,12 +105,13 @@ class PlanSession:
         return work
 
     def latest(self) -> Plan | None:
-        """See core.ports.plans.Plans."""
+        """Return the newest plan of the session in its current state."""
         newest = self._scope.transcript.plans.newest
         return newest.plan if newest and newest.plan.subtasks else None
 
     def interrupted(self) -> str:
-        """See core.ports.plans.Plans."""
+        """Return a line about the interrupted newest plan and how to continue it; empty if it was not interrupted.
+        Known only after the history was read."""
         plan = self.latest()
         if plan is None or plan.id in self._running or not resumable(plan):
             return ""
@@ -121,8 +122,8 @@ class PlanSession:
         return f"The plan “{goal}” {how}: {done} of {len(plan.subtasks)} steps are completed. {GO_ON.format(by)}"
 
     def needed(self) -> Sequence[str]:
-        """The tool, once the person speaks of a plan; in plan mode the model presents one instead."""
-        return (NAME,) if self._spoken and not self._scope.mode.on else ()
+        """Return the tool once the user mentions a plan; in plan mode the model presents a plan instead."""
+        return (PLAN_TOOL,) if self._spoken and not self._scope.mode.on else ()
 
     def apply(self, event: Event) -> None:
         match event:
@@ -136,21 +137,21 @@ class PlanSession:
                 pass
 
     async def before(self, branch: Branch) -> None:
-        """Say once that a plan was interrupted in an earlier run."""
+        """Report once that a plan was interrupted in an earlier run."""
         if self._told:
             return
         self._told = True
         if line := self.interrupted():
             if not self._scope.attended:
-                # The app says it when it opens a session.
+                # The app reports it when it opens a session.
                 branch.emit(Notice(line, "warning"))
-            branch.emit(Steered(reminder(f"{line} Only the person can go on with it.")))
+            branch.emit(Steered(reminder(f"{line} Only the user can go on with it.")))
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        """An answer needs no plan."""
+        """Continue: plans need nothing after an answer."""
 
-    async def by_model(self, goal: str, reason: str, waiting: Waiting) -> Plan:
-        """Make and carry out a plan within a call of the model; the plan as it ended, or as nobody agreed to it.
+    async def by_model(self, goal: str, reason: str, waiting: PlanCall) -> Plan:
+        """Make and execute a plan within a call of the model; return its final state, or the unapproved plan.
 
         Raises:
             BaError: no plan could be made, or one is running.
@@ -173,19 +174,19 @@ class PlanSession:
 
 
 def resumable(plan: Plan) -> bool:
-    """Whether the plan can go on: nobody rejected it, and it has not ended."""
-    open_ = any(step.status not in ENDED or step.undecided for step in plan.subtasks)
+    """Return whether the plan can be resumed: it was not rejected and has not ended."""
+    open_ = any(step.status not in ENDED_STATUSES or step.undecided for step in plan.subtasks)
     return plan.state in {"proposed", "approved", "running", "paused", "cancelled"} and (
         open_ or plan.state == "running"
     )
 
 
 def open_plans(context: SessionContext) -> OpenFeature:
-    """Offer Plans to faces; plan mode and workflows belong to it."""
+    """Offer the PlanSession to faces, with plan mode and workflows."""
     scope, policy, where = context.scope, context.permissions.policy, context.where
     mode = PlanMode(lambda: policy.mode, policy.set_mode, attended=context.attended)
     session = PlanSession(
-        context.definitions[NAME],
+        context.definitions[PLAN_TOOL],
         context.loaded.settings.plans,
         PlanScope(
             scope.transcript,
@@ -203,11 +204,11 @@ def open_plans(context: SessionContext) -> OpenFeature:
     folders = flow_folders(bundled("config"), where.config, context.trusted)
     workflows = Workflows(folders, context.offered(Ingress).raw, lambda: context.registry().tools(), scope.results)
     return OpenFeature(
-        (session.tool, present_plan_tool(context.definitions[PRESENT], mode)),
+        (session.tool, context.definitions[PRESENT].late(mode)),
         (ToolSource("workflow", workflows.look),),
         lambda: (*((PRESENT,) if mode.presents else ()), *session.needed()),
         interceptors=((Stage.PLAN, for_main(mode)), (Stage.FINISH, for_main(session))),
         listeners=(session.apply,),
-        ports={Plans: session},
+        ports={"ba_tui.features.plans.session:PlanSession": lambda: session},
         close=session.close,
     )

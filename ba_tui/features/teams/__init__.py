@@ -1,1 +1,1 @@
-"""Teams of agents. Imports the base; no other feature imports it."""
+"""Teams of agents. Imports the base only; no other feature imports it."""

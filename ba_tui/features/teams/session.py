@@ -1,34 +1,32 @@
-"""core.ports.teams.Teams: the teams of one session. Loads what leads them with the first one."""
+"""The teams of one session. The modules that lead teams are imported with the first one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, TeamChanged
-from ba_tui.core.ports.delegation import Delegation, Work
-from ba_tui.core.ports.rooms import ToolSource
-from ba_tui.core.ports.teams import TeamOrder, Teams
-from ba_tui.core.ports.working import TaskMemory
-from ba_tui.core.teamwork.teams import Role, Team
+from ba_tui.core.ports.agents import Delegation, Work
+from ba_tui.core.ports.contributions import ToolSource
+from ba_tui.core.ports.memory import TaskMemory
+from ba_tui.core.teamwork import Role, Team, TeamOrder
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage
-from ba_tui.features.teams.tools.scope import Escalation, TeamScope
-from ba_tui.features.teams.tools.seating import AtWork, Listing, Seats
+from ba_tui.features.teams.tools.seating import AtWork, ConflictEscalation, Seats, TeamScope
 from ba_tui.ingress import Ingress
-from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.settings.sections.agents import TeamSettings
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
-    from ba_tui.features.teams.engine.leases import At, Lending
+    from ba_tui.features.teams.engine.leases import At, LenderTools
     from ba_tui.features.teams.engine.roles import Roles
-    from ba_tui.features.teams.tools.leading import Leading
+    from ba_tui.features.teams.tools.leading import TeamLeader
 
 
 class TeamSession:
-    """Made once for a session; a listener too."""
+    """The teams of one session; a listener too."""
 
     def __init__(self, settings: TeamSettings, scope: TeamScope, definitions: Mapping[str, Definition]) -> None:
         self._settings = settings
@@ -38,13 +36,14 @@ class TeamSession:
         self.sources: tuple[ToolSource, ...] = (ToolSource("built-in", self.seats.look),)
 
     @cached_property
-    def _leading(self) -> Leading:
-        from ba_tui.features.teams.tools.leading import Leading  # noqa: PLC0415 - few sessions have a team
+    def _leading(self) -> TeamLeader:
+        from ba_tui.features.teams.tools.leading import TeamLeader  # noqa: PLC0415 - few sessions have a team
 
-        return Leading(self._settings, self._scope, self.seats)
+        return TeamLeader(self._settings, self._scope, self.seats)
 
     def run(self, order: TeamOrder) -> Work:
-        """See core.ports.teams.Teams."""
+        """Return work that forms a team for the goal and answers with its findings. Raises UsageError for unknown
+        roles."""
         if not order.goal.strip():
             raise UsageError("The goal is empty.", "Say what the team is to reach.")
         if order.deadline is not None and order.deadline <= 0:
@@ -58,7 +57,8 @@ class TeamSession:
         return work
 
     def resume(self) -> Work:
-        """See core.ports.teams.Teams."""
+        """Return work that continues the newest, interrupted team of the session with its completed results and
+        statements. The work raises UsageError if there is none."""
 
         async def work(branch: Branch) -> None:
             self._roles()
@@ -67,21 +67,21 @@ class TeamSession:
         return work
 
     def pause(self, *, on: bool) -> bool:
-        """See core.ports.teams.Teams."""
+        """Pause all members before their next requests, or resume them. Returns False if no team is working."""
         branch = self._leading.branch
         return branch is not None and branch.pause(branch.name, on=on)
 
     def paused(self) -> bool:
-        """See core.ports.teams.Teams."""
+        """Return whether a working team is paused or about to pause."""
         branch = self._leading.branch if "_leading" in vars(self) else None
         return branch is not None and branch.pauses.now(branch.name)
 
     def roles(self) -> Sequence[Role]:
-        """See core.ports.teams.Teams."""
+        """Return the known roles by name. Reads files."""
         return self._roles().usable()
 
     def problems(self) -> Sequence[str]:
-        """See core.ports.teams.Teams."""
+        """Return the problems in role files, one line each. Reads files."""
         found = self._roles().look()
         broken = [
             f"{each.path}: the role {each.role.name} can't be used: {each.trouble}" for each in found if each.trouble
@@ -89,16 +89,17 @@ class TeamSession:
         return [*broken, *(f"{each.path}: {text}" for each in found for text in each.warnings)]
 
     def latest(self) -> Team | None:
-        """See core.ports.teams.Teams."""
         return self._latest
 
-    def lending(self, role: Role, beat: float, at: At) -> Lending | None:
-        """What a member of a role lends of this session's tools; None for nothing. Raises UsageError. Reads files."""
+    def lending(self, role: Role, beat: float, at: At) -> LenderTools | None:
+        """Return what a member of a role lends of this session's tools; None for nothing. Raises UsageError. Reads
+        files.
+        """
         return self._leading.lending(role, beat, at)
 
-    def joining(self, listing: Listing) -> AtWork:
-        """What an agent needs in case it is a member."""
-        return AtWork(self.seats, listing)
+    def joining(self, show: Callable[[Sequence[str]], None]) -> AtWork:
+        """Return the session parts that an agent needs as a member."""
+        return AtWork(self.seats, show)
 
     def apply(self, event: Event) -> None:
         """Follow the newest team."""
@@ -114,10 +115,12 @@ class TeamSession:
 
 
 def open_teams(context: SessionContext) -> OpenFeature:
-    """Offer Teams to faces."""
+    """Offer the TeamSession to faces."""
     scope, team, redact = context.scope, context.loaded.settings.team, context.offered(Ingress).clean
     agents, memory = context.offered(Delegation), context.offered(TaskMemory)
-    escalation = Escalation(team.escalate, team.escalate_after, scope.cwd, context.shell.inherited(), scope.id, redact)
+    escalation = ConflictEscalation(
+        team.escalate, team.escalate_after, scope.cwd, context.shell.inherited(), scope.id, redact
+    )
     session = TeamSession(
         team,
         TeamScope(
@@ -128,7 +131,7 @@ def open_teams(context: SessionContext) -> OpenFeature:
             escalation,
             redact,
             scope.ask,
-            None if memory.off() else memory.memory.remember,
+            None if memory.off() else lambda draft: memory.memory.remember(draft),
             scope.requests,
             tool=lambda name: context.registry().get_tool(name),
         ),
@@ -136,7 +139,7 @@ def open_teams(context: SessionContext) -> OpenFeature:
     )
     return OpenFeature(
         sources=session.sources,
-        interceptors=((Stage.JOIN, lambda parts: session.joining(parts.visible)),),
+        interceptors=((Stage.JOIN, lambda parts: session.joining(parts.visible.show)),),
         listeners=(session.apply,),
-        ports={Teams: session},
+        ports={"ba_tui.features.teams.session:TeamSession": lambda: session},
     )

@@ -1,4 +1,1 @@
-"""Rules and what they cover: reading them, the person's answers, how often they decided.
-
-May import what permissions may.
-"""
+"""Rules and what they cover: parsing, the user's answers, hit counts. May import what permissions may."""

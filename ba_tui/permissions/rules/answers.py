@@ -1,44 +1,169 @@
-"""The rules that a person gave while ba ran: for this session, for this project, or in their own config.yaml.
+"""Rules that the user gave while ba ran: for the session, for the project, or in the user's config.yaml.
 
-Beside them the allow rules of a project, which wait here until the person has confirmed them once.
+Also the project's own allow rules, which apply once the user has confirmed them, and rules of active skills and
+commands.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
+
+import yaml
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLayer, RuleLine, RuleScope
-from ba_tui.permissions.rules.approvals import Approval, Approvals
-from ba_tui.permissions.rules.conditions import NO_TERMS, terms_text
-from ba_tui.permissions.rules.rule import OUTER, Rule, Subject
-from ba_tui.resources import Places
+from ba_tui.core.values import frozen
+from ba_tui.permissions.rules.conditions import KEYS as TERMS
+from ba_tui.permissions.rules.conditions import NO_TERMS, terms_of, terms_text
+from ba_tui.permissions.rules.rule import EFFECTS, OUTER, Rule, Subject, read_rule, read_rules, until_corrected, widened
+from ba_tui.resources import UserFolders, exclusive, save_whole
+from ba_tui.settings import add_item, remove_item
+from ba_tui.settings.document import load_mapping, read_document
+
+log = logging.getLogger(__name__)
+
+HEADER = """\
+# The rules you gave "always in this project", by project folder. Remove a line to be asked again.
+# verdict: the rule's verdict, if it is not allow.
+# answers: the ask rules that the answer settled and so outranks.
+# from: the folder that relative paths start from, if it is not the project's.
+"""
+
+
+@frozen
+class Approval:
+    """A rule that the user gave. An allow rule outranks the ask rules in ``answers`` and no others."""
+
+    rule: Rule
+    answers: tuple[str, ...] = ()
+
+    def answered(self, ask: Rule, subject: Subject) -> bool:
+        return self.rule.verdict == "allow" and ask.text in self.answers and self.rule.covers(subject)
+
+
+class ProjectApprovals:
+    """The answers "always in this project". They are kept in the user's config folder, never in the project."""
+
+    def __init__(self, path: Path, project: Path) -> None:
+        self.path = path
+        self.project = str(project)
+
+    def read(self) -> tuple[list[Approval], list[str]]:
+        """Return the kept answers, and a problem for each unusable entry, one per line."""
+        document = read_document(self.path)
+        if document is None:
+            return [], []
+        if document.problems:
+            return [], [str(problem) for problem in document.problems]
+        found: list[Approval] = []
+        problems: list[str] = []
+        entries: Any = document.data.get(self.project, [])
+        for index, entry in enumerate(cast("Sequence[Any]", entries) if isinstance(entries, list) else [entries]):
+            source = f"{self.path}:{document.line((self.project, index))}"
+            match entry:
+                case {"rule": str(text), **rest}:
+                    try:
+                        said = {key: rest[key] for key in TERMS if key in rest}
+                        rule = read_rule(text, str(rest.get("verdict", "allow")), source, terms_of(said))
+                        rule = replace(rule, base=Path(str(rest.get("from", self.project))), layer="project")
+                        found.append(Approval(rule, _texts(rest.get("answers"))))
+                    except UsageError as error:
+                        wide = widened(text, str(rest.get("verdict", "")), source)
+                        found += [Approval(replace(wide, layer="project"))] if wide else []
+                        problems.append(f"{error}{until_corrected(wide)}")
+                case _:
+                    problems.append(f"{source}: expected an entry with `rule`; it is ignored")
+        return found, problems
+
+    def add(self, rule: Rule, answers: Sequence[str] = (), base: Path | None = None) -> None:
+        """Keep ``rule`` for this project, without duplicates. Relative paths start from ``base``, by default the
+        project's folder.
+
+        Raises:
+            StorageError: the file can't be written, or is unreadable and so must not be overwritten.
+        """
+        with exclusive(self.path.parent):
+            projects = load_mapping(self.path)
+            entry: dict[str, Any] = {"rule": rule.text, **json.loads(terms_text(rule.terms) or "{}")}
+            if rule.verdict != "allow":
+                entry["verdict"] = rule.verdict
+            if answers:
+                entry["answers"] = list(answers)
+            if base is not None and str(base) != self.project:
+                entry["from"] = str(base)
+            entries = _entries(projects.get(self.project))
+            others = [each for each in entries if _same(each) != _same(entry)]
+            projects[self.project] = [*others, entry]
+            save_whole(self.path, HEADER + yaml.safe_dump(projects, allow_unicode=True, sort_keys=False), mode=0o600)
+
+    def remove(self, rule: str, verdict: str = "") -> bool:
+        """Remove ``rule``, with any verdict if none is given; return False if it was not kept.
+
+        Raises:
+            StorageError: as ``add``.
+        """
+        with exclusive(self.path.parent):
+            projects = load_mapping(self.path)
+            entries = _entries(projects.get(self.project))
+            rest = [
+                entry
+                for entry in entries
+                if entry.get("rule") != rule or verdict not in {"", entry.get("verdict", "allow")}
+            ]
+            if len(rest) == len(entries):
+                return False
+            projects[self.project] = rest
+            save_whole(self.path, HEADER + yaml.safe_dump(projects, allow_unicode=True, sort_keys=False), mode=0o600)
+            return True
+
+
+def problems_of(rules: Iterable[RuleLine], approvals: ProjectApprovals) -> list[str]:
+    """Return problems of ``rules`` and of the kept answers, one per line."""
+    return [*read_rules(rules)[1], *approvals.read()[1]]
+
+
+def _entries(value: Any) -> list[dict[str, Any]]:
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def _same(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the key by which two entries are the same rule."""
+    return (entry.get("rule"), entry.get("verdict"), entry.get("from"), str(entry.get("when")))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(item) for item in cast("list[Any]", value)) if isinstance(value, list) else ()
+
 
 SESSION = "this session"
 
 
 class PersonRules:
-    """Rules are given and taken back in threads, as files are written for them, while calls are judged in others.
+    """Holds the user's rules. Threads add and remove rules, since that writes files, while other threads judge calls.
 
-    ``problems``: kept answers that can't be used, one line each.
+    ``problems``: unusable kept answers, one per line.
     """
 
-    def __init__(self, approvals: Approvals | None, own: Places | None, offered: Sequence[Rule] = ()) -> None:
+    def __init__(
+        self, approvals: ProjectApprovals | None, own: UserFolders | None, offered: Sequence[Rule] = ()
+    ) -> None:
         self._store = approvals
         self._own = own
         self._offered = offered
         """The project's own allow rules."""
         self._approvals: tuple[Approval, ...] = ()
-        """Replaced as a whole, so that whoever reads it needs no lock."""
+        """Replaced as a whole, so that readers need no lock."""
         self._changing = threading.Lock()
         self.problems: list[str] = []
         self.grants: list[Callable[[], Sequence[Rule]]] = []
-        """Rules that allow as long as they are there."""
+        """Allow rules that apply as long as they are returned."""
         if approvals:
             read, self.problems = approvals.read()
             self._approvals = tuple(read)
@@ -48,33 +173,34 @@ class PersonRules:
         return [*answered, *self._granted()] if verdict == "allow" else answered
 
     def all(self) -> Iterator[tuple[Rule, bool]]:
-        """Every rule, and whether it waits."""
+        """Yield every rule, and whether it waits for confirmation."""
         yield from ((approval.rule, False) for approval in self._approvals)
         yield from ((rule, False) for rule in self._granted())
         yield from ((rule, not self._confirmed(rule)) for rule in self._offered)
 
     def _granted(self) -> list[Rule]:
-        # What a skill or a command brings may let something run, but never outside the sandbox.
+        # Rules of a skill or command may allow commands, but never outside the sandbox.
         return [rule for rules in self.grants for rule in rules() if rule.tool != OUTER]
 
     def answered(self, ask: Rule, subject: Subject) -> bool:
-        """Whether the person has answered ``ask`` for such calls."""
+        """Return whether the user has answered ``ask`` for such calls."""
         return any(approval.answered(ask, subject) for approval in self._approvals)
 
     def waiting(self, subject: Subject) -> Rule | None:
-        """The project's rule that would allow the call, if only it were confirmed."""
+        """Return the project's rule that would allow the call if the user confirmed it; None if there is none."""
         return next((rule for rule in self._offered if not self._confirmed(rule) and rule.covers(subject)), None)
 
     def add(self, rule: Rule, scope: RuleScope, base: Path, answers: tuple[str, ...] = ()) -> Rule:
-        """Hold ``rule`` from now on; the rule as it is held. Relative paths start from ``base``. For a scope beyond the
-        session it writes a file, and may wait for another process that writes it: call it off the loop.
+        """Apply ``rule`` from now on, and return it as stored. Relative paths start from ``base``.
+
+        Scopes beyond the session write a file and may wait for another process: call it off the event loop.
 
         Raises:
-            UsageError, StorageError: it can't be kept; it holds for this session all the same.
+            UsageError, StorageError: the rule can't be stored; it still applies to this session.
         """
         offered = next((each for each in self._offered if _same_text(each, rule)), None)
         if offered and rule.terms == NO_TERMS:
-            # Confirming takes the rule as the project has it, with its conditions.
+            # A confirmed rule keeps the conditions that the project gave it.
             rule = replace(rule, terms=offered.terms)
         held = Approval(replace(rule, source=SESSION, layer="session"), answers)
         with self._changing:
@@ -88,13 +214,11 @@ class PersonRules:
         return saved
 
     def remove(self, line: RuleLine) -> None:
-        """Take a rule back. Raises UsageError for one that is not the person's own, StorageError."""
+        """Remove a rule. Raises UsageError for a rule that the user did not give, StorageError."""
         mine = [approval for approval in self._approvals if _is(approval.rule, line)]
         if mine and line.layer == "project" and self._store:
             self._store.remove(line.rule, line.verdict)
         elif line.layer == "user" and self._own:
-            from ba_tui.settings import remove_item  # noqa: PLC0415 - seldom done
-
             if not remove_item(self._own, f"permissions.{line.verdict}", _entry(line.rule, line.terms)) and not mine:
                 raise UsageError(f"{line.rule} is not in {self._own.settings}.", f"It is in {line.source}.")
         elif not mine:
@@ -103,13 +227,11 @@ class PersonRules:
             self._approvals = tuple(approval for approval in self._approvals if approval not in mine)
 
     def _keep(self, rule: Rule, scope: Literal["project", "user"], base: Path, answers: tuple[str, ...]) -> str:
-        """Write it down; says where."""
+        """Store the rule and return where."""
         if scope == "project" and self._store:
             self._store.add(rule, answers, base)
             return str(self._store.path)
         if scope == "user" and self._own:
-            from ba_tui.settings import add_item  # noqa: PLC0415 - see remove
-
             return str(add_item(self._own, f"permissions.{rule.verdict}", _entry(rule.text, terms_text(rule.terms))))
         return SESSION
 
@@ -134,5 +256,45 @@ def _is(rule: Rule, line: RuleLine) -> bool:
 
 
 def _entry(rule: str, terms: str) -> str | dict[str, Any]:
-    """The rule as it stands in a list of config.yaml."""
+    """Return the rule as an entry of a list in config.yaml."""
     return {"rule": rule, **json.loads(terms)} if terms else rule
+
+
+def grantable(rules: Iterable[str], tools: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split ``rules`` into those that can allow a call of these ``tools``, and the others."""
+    good, other = list[str](), list[str]()
+    for text in rules:
+        name = text.partition("(")[0]
+        known = name in tools or name in EFFECTS or name.startswith("mcp__")
+        (good if known and _readable(text) else other).append(text)
+    return tuple(good), tuple(other)
+
+
+def _readable(text: str) -> bool:
+    try:
+        read_rule(text, "allow")
+    except UsageError:
+        return False
+    return True
+
+
+class GrantedRules:
+    """Rules that apply as long as ``texts`` returns them. Invalid texts are logged and skipped; ``source`` names the
+    origin."""
+
+    def __init__(self, texts: Callable[[], tuple[str, ...]], source: str) -> None:
+        self._texts = texts
+        self._source = source
+        self._read: tuple[tuple[str, ...], tuple[Rule, ...]] = ((), ())
+
+    def __call__(self) -> Sequence[Rule]:
+        if (texts := self._texts()) != self._read[0]:
+            self._read = (texts, tuple(rule for text in texts if (rule := self._rule(text))))
+        return self._read[1]
+
+    def _rule(self, text: str) -> Rule | None:
+        try:
+            return read_rule(text, "allow", self._source)
+        except UsageError as error:
+            log.info("%s names %s: %s", self._source, text, error)
+            return None

@@ -1,6 +1,6 @@
-"""Rules: ``tool(pattern)`` with a verdict, checked when they are read, and what it means that one covers a call.
+"""Rules: ``tool(pattern)`` with a verdict, parsed and checked, and which calls a rule covers.
 
-The order of verdicts and what the modes do stands in ``policy``.
+The order of verdicts and the effect of modes are in ``policy``.
 """
 
 from __future__ import annotations
@@ -14,42 +14,52 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.permissions import RuleLayer, RuleLine
+from ba_tui.core.ports.permissions import SANDBOXED, RuleLayer, RuleLine
 from ba_tui.core.text.patterns import regex, wildcard_problem
-from ba_tui.core.text.rule_words import SANDBOXED
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
-from ba_tui.permissions.egress import domains as hosts
 from ba_tui.permissions.paths import TouchedPath, folded
-from ba_tui.permissions.rules.command_rules import ANY, catches, pattern_problem, permits
-from ba_tui.permissions.rules.conditions import NO_TERMS, Misfit, Terms, read_terms
-from ba_tui.permissions.sql import KINDS
+from ba_tui.permissions.rules.conditions import (
+    ANY,
+    DOMAIN,
+    KINDS,
+    NO_TERMS,
+    Misfit,
+    Terms,
+    catches,
+    domain_problem,
+    is_of,
+    may_be_of,
+    pattern_problem,
+    permits,
+    read_terms,
+)
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.shell.resolved_command import ResolvedCommand
+    from ba_tui.permissions.shell.simple_commands import ResolvedCommand
 
 RuleAnswer: TypeAlias = Literal["allow", "ask", "deny"]
 
 COMMAND_TOOLS = ("shell", "python")
 CODE_TOOLS = ("python",)
-"""Those whose commands are Python code."""
+"""Tools whose commands are Python code."""
 SHELL_TOOLS = ("shell",)
-"""Those whose commands a shell runs."""
+"""Tools whose commands run in a shell."""
 OUTER = "outside"
-"""What rules call running a command outside the sandbox; calls have an argument of that name for it."""
+"""What rules call running a command outside the sandbox; also the name of the argument for it."""
 CLASSES = ("@secret", "@guarded", "@outside")
 BROAD = ("**", SANDBOXED)
-"""Patterns that are too broad to be the answer to an ask rule."""
+"""Patterns that are too broad to answer an ask rule."""
 KINDS_IN_DOUBT: Mapping[str, frozenset[str]] = {
     "read": frozenset({"unknown"}),
     "write": frozenset({"ddl", "unknown"}),
     "ddl": frozenset({"unknown"}),
     "unknown": frozenset(),
 }
-"""The kinds of SQL that a strict rule about one kind covers too."""
+"""The kinds of SQL that a strict rule about one kind also covers."""
 EFFECTS = {f"@{effect.value}": effect for effect in Effect}
 EVENTS = ("after_subtask", "on_error", "on_plan_change")
-"""Rules about what happens beside calls. They are refused until there is something that asks at those moments."""
+"""Rules about events other than calls. They are refused because nothing asks at these events yet."""
 LONGEST = 500
 _TOOL = regex(r"[A-Za-z0-9_.*-]+")
 _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(git status)."
@@ -57,9 +67,9 @@ _HINT = "Rules read TOOL or TOOL(PATTERN), such as edit_file(src/**) or shell(gi
 
 @frozen
 class Subject:
-    """A call as rules see it. ``command`` is the verbatim text of a tool that runs commands, else None.
+    """A call as rules see it. ``command``: the unchanged text of a tool that runs commands, otherwise None.
 
-    ``named`` are paths that words of the command may name; they count for stricter verdicts only.
+    ``named``: paths that words of the command may name; only strict rules consider them.
     """
 
     tool: str
@@ -69,29 +79,29 @@ class Subject:
     paths: tuple[TouchedPath, ...] = ()
     named: tuple[TouchedPath, ...] = ()
     kinds: frozenset[str] = frozenset()
-    """What the call's SQL does: ``permissions.sql.KINDS`` and ``network``."""
+    """The effects of the call's SQL: ``permissions.sql.KINDS`` and ``network``."""
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     confined: bool = False
-    """Whether what it runs is held by the sandbox, where there is one, although it names no command."""
+    """Whether an available sandbox confines what it runs, although it has no command."""
     reads: bool = False
-    """Whether it is code that a sandbox holds to reading."""
+    """Whether it is code that a sandbox confines to reading."""
     unheld: str = ""
     """Why a tool that declares to only read counts as running code: nothing here keeps it from writing."""
     commands: tuple[ResolvedCommand, ...] = ()
     """The simple commands of a shell command."""
     trouble: str = ""
-    """Why ``commands`` may not be all that runs; such a command is covered only word for word."""
+    """Why ``commands`` may be incomplete; such a command is covered only by its exact text."""
     lack: str = ""
-    """Why neither what is known nor the rules cover the shell command; ``offer`` is the rule that would."""
+    """Why neither known facts nor rules cover the shell command; ``offer`` is a rule that would."""
     offer: str | None = None
     saves: bool = False
-    """Whether a tool that usually reads writes a file: rules about writing that file hold."""
+    """Whether a tool that usually reads writes a file: rules about writing that file apply."""
     asks: str = ""
-    """Why a person is asked in every mode: see ToolFacts."""
+    """Why the call asks in every mode: see ToolFacts."""
     copied: bool = False
-    """Whether it changes files in a copy of the project only: see ToolFacts."""
+    """Whether it only changes files in a copy of the project: see ToolFacts."""
     stays: bool = False
-    """Whether it is code that a sandbox without network holds, and whose text names nothing that is risky there."""
+    """Whether it is code that a sandbox without network confines, with nothing risky in its text."""
 
     @property
     def outside(self) -> bool:
@@ -99,12 +109,12 @@ class Subject:
 
     @property
     def unsure(self) -> bool:
-        """Whether it is a shell command of which some becomes known only when it runs."""
+        """Whether it is a shell command with parts that are unknown before it runs."""
         unread = any(command.stops or command.takes == "unseen" or None in command.words for command in self.commands)
         return self.tool in SHELL_TOOLS and (bool(self.trouble) or unread)
 
     def files(self) -> Iterator[Subject]:
-        """What a call does with files by the way, as calls of the tools for files: rules about those hold."""
+        """Yield the file accesses of a call as calls of the file tools, since rules about those apply."""
         if self.saves:
             for seen in self.paths:
                 yield Subject("write_file", Effect.WRITE, paths=(seen,), args={"path": seen.shown})
@@ -125,14 +135,15 @@ class Subject:
 
 @frozen
 class Rule:
-    """``pattern`` None: every call of the tool. A rule of class ``@secret`` (…) covers paths of that kind."""
+    """A rule. ``pattern`` None covers every call of the tool; a class such as ``@secret`` covers paths of that
+    class."""
 
     tool: str
     pattern: str | None
     verdict: RuleAnswer
     source: str = ""
     base: Path | None = None
-    """The folder that a relative path pattern starts from; the workspace's root by default."""
+    """The folder that a relative path pattern starts from; by default the workspace's root."""
     terms: Terms = NO_TERMS
     layer: RuleLayer = ""
 
@@ -142,12 +153,12 @@ class Rule:
 
     @property
     def narrow(self) -> bool:
-        """Whether it names what it is about, rather than a kind of thing."""
+        """Whether it names a specific target rather than a class or wildcard."""
         pattern = self.pattern or ""
-        return pattern.startswith(hosts.PREFIX) or bool(pattern and not set(pattern) & set("*?@"))
+        return pattern.startswith(DOMAIN) or bool(pattern and not set(pattern) & set("*?@"))
 
     def covers(self, subject: Subject) -> bool:
-        """Strict rules cover generously, allowing ones exactly: everything a call touches must be meant."""
+        """Return whether it covers a call. Strict rules match if any part does, allow rules only if all parts do."""
         if subject.saves and any(map(self.covers, subject.files())):
             return True
         about_files = self.pattern is not None or self.tool in EFFECTS or bool(self.terms.when)
@@ -158,7 +169,7 @@ class Rule:
         return self._permits(subject) if self.verdict == "allow" else self._catches(subject)
 
     def meant(self, subject: Subject) -> bool:
-        """Whether it is about the tool, and its conditions hold."""
+        """Return whether it is about the tool and its conditions hold."""
         return self._covers_tool(subject) and self.terms.hold(subject.args, doubt=self.verdict != "allow")
 
     def _covers_tool(self, subject: Subject) -> bool:
@@ -182,8 +193,8 @@ class Rule:
             return not subject.outside
         if self.pattern in KINDS and subject.kinds:
             return subject.kinds <= {self.pattern, "read"} and not subject.outside
-        if self.pattern.startswith(hosts.PREFIX):
-            return hosts.is_of(subject.target, self.pattern)
+        if self.pattern.startswith(DOMAIN):
+            return is_of(subject.target, self.pattern)
         if self.pattern in CLASSES:
             return bool(subject.paths) and all(self._in_class(seen) for seen in subject.paths)
         if subject.paths:
@@ -194,10 +205,10 @@ class Rule:
         if self.pattern is None:
             return True
         if self.pattern in KINDS and subject.kinds:
-            # Whatever is not surely a read may write.
+            # Anything that is not certainly a read may write.
             return bool(subject.kinds & (KINDS_IN_DOUBT[self.pattern] | {self.pattern}))
-        if self.pattern.startswith(hosts.PREFIX):
-            return hosts.may_be_of(subject.target, self.pattern)
+        if self.pattern.startswith(DOMAIN):
+            return may_be_of(subject.target, self.pattern)
         everything = (*subject.paths, *subject.named)
         if self.pattern in CLASSES:
             return any(self._in_class(seen) for seen in everything)
@@ -241,10 +252,10 @@ class Rule:
 
 
 def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rule:
-    """The rule that ``text`` says, with its terms as JSON.
+    """Parse a rule, with its terms as JSON.
 
     Raises:
-        UsageError: it is not one, or one that can't be kept; says where, what was expected and what to write.
+        UsageError: the rule is invalid or can't be kept; says where, what was expected and what to write.
     """
     where = f"{source}: " if source else ""
 
@@ -265,7 +276,7 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
         raise refuse(f"{SANDBOXED} is for allow rules about {', '.join(CODE_TOOLS)}")
     if pattern and pattern.startswith("@") and pattern not in {*CLASSES, SANDBOXED}:
         raise refuse(f"expected one of {', '.join(CLASSES)} after (")
-    if pattern and pattern.startswith(hosts.PREFIX) and (problem := hosts.domain_problem(pattern)):
+    if pattern and pattern.startswith(DOMAIN) and (problem := domain_problem(pattern)):
         raise refuse(problem, "Such as web_fetch(domain:docs.python.org), which covers its subdomains too.")
     if name in EVENTS:
         raise refuse(f"{name} is not available yet: rules ask about tool calls only", "Remove the rule.")
@@ -284,8 +295,8 @@ def read_rule(text: str, verdict: str, source: str = "", terms: str = "") -> Rul
 
 
 def widened(text: str, verdict: str, source: str = "") -> Rule | None:
-    """Return a rule for every call of the tool, in place of a strict rule that can't be read: what it was meant to stop
-    must not run. None for allow rules, and where no tool is named."""
+    """Return a rule for every call of the tool, to replace an unreadable strict rule; None for allow rules or without a
+    tool."""
     name = _TOOL.match(text.strip().removeprefix("@"))
     if name is None or verdict not in {"ask", "deny"}:
         return None
@@ -294,16 +305,17 @@ def widened(text: str, verdict: str, source: str = "") -> Rule | None:
 
 
 def _wildcards_problem(name: str, pattern: str) -> str:
-    """Why the wildcards of a pattern mean nothing. Patterns of strict rules are compared in small letters too."""
+    """Return why the wildcards of a pattern are invalid. Strict rules also compare patterns in lower case."""
     commands = name in (*COMMAND_TOOLS, OUTER, "@execute")
     if commands and not set(pattern.removesuffix(":*").removesuffix(" *")) & set("*?"):
-        # Words of a command, which stand for themselves.
+        # Literal words of a command.
         return ""
     return wildcard_problem(pattern) or wildcard_problem(folded(pattern))
 
 
 def _plain_tool(name: str) -> str:
-    """``mcp.github.create_issue`` as the tool is called: ``mcp__github__create_issue``. A server alone is all of it."""
+    """Return the tool's name: ``mcp.github.create_issue`` is ``mcp__github__create_issue``. A server alone covers all
+    its tools."""
     if not name.startswith("mcp."):
         return name
     parts = name.split(".", 2)
@@ -311,7 +323,7 @@ def _plain_tool(name: str) -> str:
 
 
 def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
-    """Why a rule can't be about commands."""
+    """Return why a rule can't apply to commands; empty if it can."""
     if name == OUTER and verdict == "allow" and (pattern is None or pattern in ANY):
         return "it would let every command leave the sandbox"
     if name not in (*COMMAND_TOOLS, OUTER, "@execute"):
@@ -326,7 +338,7 @@ def _command_problem(name: str, pattern: str | None, verdict: str) -> str:
 
 
 def read_line(line: RuleLine) -> Rule:
-    """The rule of one line. Raises UsageError as ``read_rule`` does."""
+    """Parse the rule of one line. Raises UsageError as ``read_rule`` does."""
     rule = read_rule(line.rule, line.verdict, line.source, line.terms)
     if line.layer == "project" and rule.terms.on_timeout == "allow":
         why = "on_timeout: a rule of a project can't allow on timeout"
@@ -335,7 +347,10 @@ def read_line(line: RuleLine) -> Rule:
 
 
 def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
-    """The rules that ``lines`` say, and a line for each that says none: a strict one covers every call of its tool."""
+    """Parse ``lines``. Return the rules, and a problem for each invalid line, one per line.
+
+    An invalid strict rule covers every call of its tool.
+    """
     rules: list[Rule] = []
     problems: list[str] = []
     for line in lines:
@@ -349,19 +364,19 @@ def read_rules(lines: Iterable[RuleLine]) -> tuple[list[Rule], list[str]]:
 
 
 def until_corrected(wide: Rule | None) -> str:
-    """What a rule that can't be read does in the meantime, as a sentence behind the problem."""
+    """Return a sentence about the interim effect of an unreadable rule; empty if it has none."""
     if wide is None:
         return ""
     return f" Until then the app {'asks about' if wide.verdict == 'ask' else 'denies'} every call of {wide.tool}."
 
 
 def literal(text: str) -> str:
-    """``text`` as a pattern that fits only itself."""
+    """Return ``text`` as a pattern that matches only itself."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _each_once(files: Iterable[TouchedPath]) -> list[TouchedPath]:
-    """``files`` without those that were named twice, which are the very same value then."""
+    """Return ``files`` without duplicates; files that were named twice are the same object."""
     return list({id(seen): seen for seen in files}.values())
 
 
@@ -371,7 +386,8 @@ def _below(path: Path, base: Path) -> str | None:
 
 @lru_cache(maxsize=512)
 def _glob(pattern: str) -> re.Pattern[str]:
-    """``**`` any folders, ``*`` and ``?`` within a name, ``[ab]`` one of them; a trailing ``/`` all below."""
+    """Compile a path pattern: ``**`` any folders, ``*`` and ``?`` within a name, ``[ab]`` one of them; a trailing ``/``
+    all below."""
     pattern = pattern + "**" if pattern.endswith("/") else pattern
     out: list[str] = []
     index = 0
@@ -394,5 +410,5 @@ def _glob(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(out), re.DOTALL)
     except re.error:
-        # Words of a command: rules about files with such a pattern are refused.
+        # Only words of a command get here: such patterns for files are refused.
         return re.compile(re.escape(pattern), re.DOTALL)

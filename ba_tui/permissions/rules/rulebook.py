@@ -1,41 +1,50 @@
-"""Rule files: lists of rules under ``deny``, ``ask`` and ``allow``, checked as they are read.
+"""Rule files, with lists of rules under ``deny``, ``ask`` and ``allow``; and counts of rule hits.
 
-The bundled one is ``config/hitl_rules.yaml``; rules in config.yaml are read by ``ba_tui.settings``.
+Files are checked as they are parsed. The bundled one is ``config/hitl_rules.yaml``; ``ba_tui.settings`` reads the rules
+in config.yaml.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.permissions import RuleLine
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import did_you_mean, sentence
 from ba_tui.permissions.rules.conditions import terms_of
 from ba_tui.permissions.rules.rule import EFFECTS, OUTER, read_rule
-from ba_tui.resources import bundled
+from ba_tui.resources import UserFolders, bundled, folder_slug, read_regular, save_whole
 from ba_tui.settings.document import read_document, shown
 
 NETWORK = "shell_network"
-"""What rules call the network of commands in the sandbox."""
+"""What rules call the network access of commands in the sandbox."""
 VERDICTS = ("deny", "ask", "allow")
 
 
 def bundled_rules() -> list[RuleLine]:
-    """The rules that ship with ba."""
+    """Return the rules that ship with ba."""
     return rules_from(bundled("config") / "hitl_rules.yaml", "bundled")
 
 
 def all_rules(given: Iterable[RuleLine], domains: Iterable[str]) -> list[RuleLine]:
-    """The bundled rules, those of the settings, and the setting ``commands.domains`` as rules."""
+    """Return the bundled rules, those of the settings, and the setting ``commands.domains`` as rules."""
     own = (RuleLine(f"{NETWORK}(domain:{name})", "allow", "commands.domains", layer="user") for name in domains)
     return [*bundled_rules(), *given, *own]
 
 
 def strangers(rules: Iterable[RuleLine], tools: Collection[str]) -> list[str]:
-    """A line for each of ``rules`` that is about no tool of ``tools``: it would never count. A server's tools may come
-    later, and so may those that a pattern means. Claude Code has tools that ba has not yet."""
+    """Return a line for each rule about a tool that does not exist, and so has no effect.
+
+    Tools of servers and patterns are left out because their tools may appear later, and rules of Claude Code because it
+    has tools that ba lacks.
+    """
     found: list[str] = []
     for line in rules:
         name = line.rule.partition("(")[0]
@@ -53,17 +62,17 @@ def strangers(rules: Iterable[RuleLine], tools: Collection[str]) -> list[str]:
 
 
 def unknown_tools(rules: Sequence[RuleLine], tools: Collection[str], *, strict: bool) -> Sequence[str]:
-    """Rules about no tool of ``tools``. Raises UsageError for one of a flag where nobody is there to read of it."""
+    """Return rules about tools that don't exist. ``strict``: raise UsageError for such a rule of a flag."""
     if strict and (wrong := strangers((each for each in rules if each.layer == "flag"), tools)):
         raise UsageError(sentence(wrong[0]), "See ba tools list.")
     return strangers(rules, tools)
 
 
 def rules_from(path: Path, name: str = "") -> list[RuleLine]:
-    """The rules in the file at ``path``; ``name`` is shown as their source, else file and line are.
+    """Return the rules in the file at ``path``. ``name`` is shown as their source, by default file and line.
 
     Raises:
-        UsageError: the file is missing or something in it is wrong; names file, line and what was expected.
+        UsageError: the file is missing or invalid; names file, line and what was expected.
     """
     document = read_document(path)
     if document is None:
@@ -89,3 +98,42 @@ def rules_from(path: Path, name: str = "") -> list[RuleLine]:
             read_rule(text, verdict, where, terms_of(entry))
             found.append(RuleLine(text, verdict, name or where, layer="bundled", terms=terms_of(entry)))
     return found
+
+
+LARGEST = 262_144
+FOLDER = "rule-hits"
+
+
+def hits_of(own: UserFolders, project: Path) -> Path:
+    """Return the file of a project's rule hit counts."""
+    return own.state / FOLDER / f"{folder_slug(project)}.jsonl"
+
+
+def read_hits(path: Path) -> Counter[str]:
+    """Return how often each rule decided; unreadable lines are skipped."""
+    found: Counter[str] = Counter()
+    with suppress(OSError):
+        for line in read_regular(path, 4 * LARGEST).splitlines():
+            counts = read_object(line) or {}
+            found.update({key: n for key, n in counts.items() if isinstance(n, int) and 0 < n < 10**9})
+    return found
+
+
+def add_hits(path: Path, counts: Mapping[str, int]) -> None:
+    """Append ``counts`` to the file, in one write so that two processes never mix.
+
+    Errors are ignored: lost counts do no harm.
+    """
+    if not counts:
+        return
+    with suppress(OSError, StorageError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o600)
+        try:
+            os.write(handle, json.dumps(counts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            large = os.fstat(handle).st_size > LARGEST
+        finally:
+            os.close(handle)
+        if large:
+            save_whole(path, json.dumps(read_hits(path), ensure_ascii=False) + "\n", mode=0o600)

@@ -1,1 +1,1 @@
-"""The sandbox: mechanisms, what a confined program sees, profiles, protected files. May import what permissions may."""
+"""The sandbox: mechanisms, visible files, profiles, protected files. May import what permissions may."""

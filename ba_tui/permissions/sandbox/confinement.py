@@ -1,6 +1,6 @@
-"""The sandbox: what confines commands here, and the words that go before a command so that it runs confined.
+"""The sandbox: finds the mechanism that confines commands here, and makes the words that precede a confined command.
 
-Nothing is started here but a short trial. Which parts of the disk are seen is ``layout``'s affair.
+Nothing is started except a short trial. ``layout`` decides which parts of the disk are visible.
 """
 
 from __future__ import annotations
@@ -15,44 +15,77 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ba_tui.core.effects import WORKING, Profile
 from ba_tui.core.errors import BaError, NoThread, started
-from ba_tui.core.profiles import WORKING, Profile
-from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.layout import NOTHING, FileReach, Inside, MountPart, layout, shown_in
-from ba_tui.permissions.sandbox.refusals import DENIED, LOGINS, MISSING, NETWORK, READ_ONLY, RIGHTS, says
-from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
-from ba_tui.permissions.secrets.known import MaskPlaces
-from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.processes.confinement import INSIDE, Confinement
+from ba_tui.core.values import frozen, late
+from ba_tui.permissions.paths import Workspace
+from ba_tui.permissions.sandbox.workspace_scan import NOTHING, FileReach, ScanResult, WorkspaceScan, shown_in
+from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces
+from ba_tui.processes.confinement import GIGABYTE, INSIDE, Confinement, ProcessLimits
+from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
+from ba_tui.resources import UserFolders, folder_slug, user_home
+from ba_tui.settings import Settings
 
 if TYPE_CHECKING:
-    from ba_tui.permissions.secrets.masks import WorkspaceMasks
+    from ba_tui.permissions.sandbox.layout import Mechanism
+    from ba_tui.permissions.secrets.content_scan import WorkspaceMasks
 
 log = logging.getLogger(__name__)
+
+
+NETWORK = (
+    r"could not resolve|name resolution|name or service not known|nodename nor servname|network is unreachable"
+    r"|no address associated with hostname|getaddrinfo|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|connection refused"
+    r"|failed to (?:resolve|lookup address)|unable to (?:resolve|look ?up)|no route to host|dns error"
+    r"|unknown host|nameresolutionerror|network access|offline mode"
+)
+READ_ONLY = r"read-only file system|\bEROFS\b|device or resource busy|\bEBUSY\b|cross-device"
+RIGHTS = r"operation not permitted|\bEPERM\b|no new privileges|effective uid is not 0"
+DENIED = r"permission denied|\bEACCES\b"
+LOGINS = (
+    r"auth login|not logged in|log ?in first|(?:locate|find|load).{0,40}credentials|credentials? (?:were )?not found"
+    r"|connect to (?:the docker daemon|podman|bus)|docker\.sock|podman\.sock|server localhost:8080 was refused"
+)
+"""Messages of programs that miss their settings or a local service."""
+MISSING = r"no such file or directory|\bENOENT\b|cannot stat|not found"
+
+
+def says(words: str, text: str) -> bool:
+    """Return whether ``text`` matches the pattern ``words``, ignoring case. ``re`` caches the pattern after the first
+    failure."""
+    return re.search(words, text, re.IGNORECASE) is not None
+
+
+# Loaded with the first command that runs in a sandbox.
+make_masks = late("ba_tui.permissions.secrets.content_scan:WorkspaceMasks")
+layout, view, bubblewraps, landlocks, seatbelts = (
+    late(f"ba_tui.permissions.sandbox.layout:{name}")
+    for name in ("layout", "Inside", "bubblewraps", "landlocks", "seatbelts")
+)
 SandboxMode: TypeAlias = Literal["required", "auto", "off"]
 PATIENCE = 5.0
 FRESH_SECONDS = 1.0
-"""Seconds for which what was found in the workspace is enough to say whether *reading* can be held."""
+"""Maximum age, in seconds, of workspace findings that decide whether *reading* can be enforced."""
 MOST_HIDDEN = 200
 MOST_MASKED = 1_000
-"""Files with secrets that an allowed command may cost seconds to hide."""
+"""Files with secrets that ba hides from an allowed command at the cost of seconds."""
 MOST_SECONDS = 0.05
 CACHE_VARIABLES = {
     "XDG_CACHE_HOME": "", "RUFF_CACHE_DIR": "ruff", "MYPY_CACHE_DIR": "mypy", "PYTHONPYCACHEPREFIX": "python",
     "PIP_CACHE_DIR": "pip", "UV_CACHE_DIR": "uv", "npm_config_cache": "npm", "GOCACHE": "go", "ESLINT_CACHE": "eslint",
 }  # fmt: skip
 NO_RETRIES = {"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
-"""Without a network, programs would try for minutes."""
+"""Without network access, programs would retry for minutes."""
 SHOWN = 200
 TAIL = 6_000
 CURE = "Install bubblewrap (its program is bwrap), or set sandbox to auto or off. See ba guide sandbox."
 
 
 class NotConfined(BaError):
-    """Commands must run in a sandbox, and there is none."""
+    """Commands must run in a sandbox, but none is available."""
 
     kind = "dependency_error"
 
@@ -61,67 +94,36 @@ class NotHidden(NotConfined):
     """The sandbox can't hide all secrets of the workspace."""
 
 
-class Mechanism(Protocol):
-    """One way to confine. ``separate``: programs have process numbers of their own, which mean nothing outside;
-    ``walled``: without the network they have one of their own, with nothing but a loopback; ``hides``: it can hide
-    a file in a folder that is seen, and keep one from being written in a folder that is."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def guards(self) -> str: ...
-
-    @property
-    def separate(self) -> bool: ...
-
-    @property
-    def walled(self) -> bool: ...
-
-    @property
-    def hides(self) -> bool: ...
-
-    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]: ...
-
-    def environment(self, temporary: Path) -> dict[str, str]: ...
-
-
 @frozen
 class SandboxConfinement(Confinement):
-    """How to start one program in the sandbox, and what holds for it there. ``walled``: see ``Mechanism``."""
+    """How to start one program in the sandbox. ``walled``: see ``Mechanism``."""
 
     walled: bool = False
     guarded: bool = False
-    """Whether protected files that exist can't be written."""
+    """Whether existing protected files are write-protected."""
     findings: ScanResult | None = None
-    """What there is in the workspace to be hidden and protected; None where nobody looked."""
+    """What the workspace has to hide and protect; None if it was not searched."""
     copies: tuple[Path, ...] = ()
-    """Files of which the program sees masked copies."""
+    """Files that the program sees as masked copies."""
 
 
 @frozen
 class FoundSandbox:
-    """What a look for mechanisms brought: the one that works, and why those before it do not."""
+    """The mechanism that works, and why the ones before it don't."""
 
     mechanism: Mechanism | None
     troubles: tuple[str, ...] = ()
 
 
 def candidates(search: str | None = None) -> list[Mechanism]:
-    """All that might confine here, the best first. ``search``: where programs are looked for, as in PATH."""
-    # Not before a command runs: most starts run none.
+    """Return all mechanisms that may work here, the best first. ``search``: the program search path, as in PATH."""
     if sys.platform == "darwin":
-        from ba_tui.permissions.sandbox.seatbelt import seatbelts  # noqa: PLC0415
-
         return [*seatbelts()]
-    from ba_tui.permissions.sandbox.bubblewrap import bubblewraps  # noqa: PLC0415
-    from ba_tui.permissions.sandbox.landlock import landlocks  # noqa: PLC0415
-
     return [*bubblewraps(search), *landlocks()]
 
 
 def find(ways: Iterable[Mechanism]) -> FoundSandbox:
-    """Try one after the other with a program that does nothing. Blocks for some hundredths of a second."""
+    """Try the mechanisms in turn with a program that does nothing. Blocks for some hundredths of a second."""
     troubles: list[str] = []
     for way in ways:
         trouble = _trouble(way)
@@ -132,7 +134,7 @@ def find(ways: Iterable[Mechanism]) -> FoundSandbox:
 
 
 class _Here:
-    """What was found for this process, looked for once."""
+    """The mechanism of this process, searched for once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -149,9 +151,9 @@ _here = _Here()
 
 
 class Sandbox:
-    """The sandbox of one conversation. Thread-safe; what blocks says so, and belongs off the event loop.
+    """The sandbox of one conversation. Thread-safe; methods that block say so and belong off the event loop.
 
-    ``look`` finds a mechanism; by default once for the whole process.
+    ``look`` finds a mechanism; by default once per process.
     """
 
     def __init__(
@@ -175,44 +177,43 @@ class Sandbox:
     @property
     def masks(self) -> WorkspaceMasks:
         """The masked copies of this workspace's files."""
-        from ba_tui.permissions.secrets.masks import WorkspaceMasks  # noqa: PLC0415 - the first command needs it
-
         with self._lock:
-            if self._masks is None:
-                self._masks = WorkspaceMasks(self.reach, self._mask_places)
-            return self._masks
+            masks: WorkspaceMasks = self._masks or make_masks(self.reach, self._mask_places)
+            self._masks = masks
+            return masks
 
     def begin(self) -> None:
-        """Begin to search the workspace for files with secrets, in the background. Where the system starts no thread,
-        the next command searches, or reports it."""
+        """Start searching the workspace for files with secrets, in the background.
+
+        If no thread can be started, the next command searches or reports it.
+        """
         if self.mode != "off" and self._mask_places.searched and not self._closed:
             _unless_refused(lambda: started(lambda: _unless_refused(lambda: self.search(0.0)), "sandbox"))
 
     def search(self, seconds: float) -> None:
-        """Search the workspace as it is now, for at most so many seconds. Blocks."""
+        """Search the current workspace for at most ``seconds``. Blocks."""
         if self.holds() and self._mask_places.searched:
             self.masks.content.settle(self.masks.content.begin(), seconds)
 
     @property
     def found(self) -> FoundSandbox:
-        """What confines here. Blocks at the first time."""
+        """The mechanism that works here. Blocks on first use."""
         if self._found is None:
             self._found = self._look()
         return self._found
 
     def holds(self) -> bool:
-        """Whether commands run where protected files can't be written and secrets can't be read. Blocks at the first
-        time."""
+        """Return whether commands run without access to protected files and secrets. Blocks on first use."""
         mechanism = self.found.mechanism if self.mode != "off" else None
         return mechanism is not None and mechanism.hides
 
     def walled(self) -> bool:
-        """Whether commands have no network there but hosts that are allowed one by one. Blocks at the first time."""
+        """Return whether commands reach no network except hosts that are allowed individually. Blocks on first use."""
         mechanism = self.found.mechanism
         return self.holds() and mechanism is not None and mechanism.walled and not self.reach.network
 
     def unheld(self) -> str:
-        """Why the profile *reading* can't be held here, in words that follow "because"; empty when it can. Blocks."""
+        """Return why the profile *reading* can't be enforced here, to follow "because"; empty if it can. Blocks."""
         if self.mode == "off":
             return "the sandbox is off"
         mechanism = self.found.mechanism
@@ -224,7 +225,7 @@ class Sandbox:
 
     @property
     def state(self) -> str:
-        """For people, as one or two words, without looking: empty while nobody knows."""
+        """The state for display in one or two words; empty until a mechanism was searched for."""
         if self.mode == "off":
             return "no sandbox"
         found = self._found or (_here.found if self._look == _here.look else None)
@@ -235,12 +236,13 @@ class Sandbox:
     def confine(
         self, profile: Profile = WORKING, readable: Sequence[Path] = (), *, originals: bool = False
     ) -> SandboxConfinement | None:
-        """How the next program is started, which may read these paths too; None when it runs as it is. Blocks.
-        ``originals``: it sees files with secrets as they are unless their names are secret, as the data engine must,
-        whose fingerprints are those of the user's files.
+        """Return how to start the next program, which may also read ``readable``; None if it runs unconfined. Blocks.
+
+        ``originals``: it sees files with secrets unmasked unless their names are secret. The data engine needs that,
+        because it takes fingerprints of the user's files.
 
         Raises:
-            NotConfined: a sandbox is required, and there is none. NotHidden: it can't hide what the profile promises.
+            NotConfined: a sandbox is required but not available. NotHidden: it can't hide what the profile promises.
         """
         if self.mode == "off" or (profile.name == "outside" and self.mode != "required"):
             return None
@@ -248,7 +250,7 @@ class Sandbox:
         if mechanism is None:
             if self.mode == "required":
                 why = "; ".join(self.found.troubles) or "no mechanism is known for this system"
-                raise NotConfined(f"Commands must run in a sandbox here, and there is none ({why}).", CURE)
+                raise NotConfined(f"Commands must run in a sandbox here, but none is available ({why}).", CURE)
             return None
         reading = profile.name == "reading"
         masked = reading and mechanism.hides and self._mask_places.searched and not originals
@@ -268,7 +270,7 @@ class Sandbox:
         copies = (*(path for path in findings.secrets if path not in profile.unhidden), *found)
         found = {**found, **{path: self.masks.of_rule(path) for path in profile.masked}}
         temporary = self._private()
-        inside = Inside(profile, temporary, findings, self.masks.of_secret, found)
+        inside = view(profile, temporary, findings, self.masks.of_secret, found)
         reach = replace(self.reach, readable=(*self.reach.readable, *readable))
         network = profile.network or (self.reach.network and not reading)
         prefix = mechanism.prefix(layout(reach, inside), network=network)
@@ -278,7 +280,8 @@ class Sandbox:
         return SandboxConfinement(prefix, variables, mechanism.separate, profile, walled, mechanism.hides, seen, copies)
 
     def blame(self, output: str, code: int | None, linked: Collection[Path] = ()) -> str:
-        """Why the sandbox may be the cause of a failure, or empty. ``linked``: files with a hard link outside."""
+        """Return why the sandbox may have caused a failure; empty otherwise. ``linked``: files with a hard link
+        outside."""
         if not code:
             return ""
         mechanism = self._found.mechanism if self._found else None
@@ -294,8 +297,8 @@ class Sandbox:
             return "it tried to write something that is read-only there"
         if says(RIGHTS, text):
             return "it needs rights that it does not have there"
-        # 126: a file that is no program. Where name spaces confine, such a refusal is the system's own, except for
-        # root, whom it would refuse nothing outside.
+        # 126: the file is no program. With namespaces, such a refusal comes from the system itself, except for
+        # root, which has all rights outside.
         plain = mechanism is not None and mechanism.separate and os.geteuid() != 0
         if code != 126 and not plain and says(DENIED, text):
             return "the sandbox refused it something"
@@ -305,7 +308,7 @@ class Sandbox:
         return ""
 
     def refused_write(self, output: str) -> str:
-        """The path of the workspace that a command says it could not write; empty when it says nothing of the kind."""
+        """Return the path of the workspace that a command could not write according to its output; empty for none."""
         words = READ_ONLY if self.found.mechanism and self.found.mechanism.separate else RIGHTS
         for line in reversed(output[-TAIL:].splitlines()):
             if not says(words, line):
@@ -317,18 +320,18 @@ class Sandbox:
         return ""
 
     def shown(self, path: Path) -> str:
-        """``path`` from the folder of the workspace that contains it."""
+        """Return ``path`` relative to the folder of the workspace that contains it."""
         return shown_in(self.reach.roots, path)
 
     def hidden_in(self, output: str) -> str:
-        """The file with secrets that the end of an ``output`` names, which is hidden; empty when it names none."""
+        """Return the hidden file with secrets that the end of ``output`` names; empty for none."""
         text = output[-TAIL:]
         shown = map(self.shown, self.scan.last.secrets)
         named = (name for name in shown if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", text))
         return next(named, "")
 
     def close(self) -> None:
-        """End the search for secrets and remove the private folders. Blocks."""
+        """Stop the search for secrets and remove the private folders. Blocks."""
         with self._lock:
             masks, temporary = self._masks, self._temporary
             self._masks = self._temporary = None
@@ -339,18 +342,18 @@ class Sandbox:
             remove_scratch(temporary)
 
     def _private(self) -> Path:
-        """A temporary folder of this conversation, kept from one command to the next."""
+        """Return a temporary folder of this conversation that persists between commands."""
         with self._lock:
             known = self._temporary
             if known is None or not known.is_dir():
                 known = self._temporary = make_scratch(scratch_path("tmp"))
-                # Also where nobody closes it: with a look at tools only, or at an end in a hurry.
+                # Remove it also without ``close``: after a mere look at tools, or at an abrupt end.
                 weakref.finalize(self, remove_scratch, known)
             return known
 
 
 def _unless_refused(work: Callable[[], object]) -> None:
-    """Do ``work``, and log where the system starts no thread for it."""
+    """Do ``work``; log if the system starts no thread for it."""
     try:
         work()
     except NoThread as error:
@@ -358,8 +361,10 @@ def _unless_refused(work: Callable[[], object]) -> None:
 
 
 def _too_much(findings: ScanResult, further: int = 0) -> str:
-    """Why the secrets of a workspace, ``further`` files with secrets in their text among them, can't be hidden from a
-    command that only reads."""
+    """Return why secrets can't be hidden from a read-only command; empty if they can.
+
+    ``further``: files with secrets in their text.
+    """
     count = len(findings.secrets) + len(findings.hidden) + further
     if count > MOST_HIDDEN:
         return f"{count} files with secrets lie in the workspace, and ba hides at most {MOST_HIDDEN}"
@@ -371,14 +376,14 @@ def _too_much(findings: ScanResult, further: int = 0) -> str:
 
 
 def _caches(mechanism: Mechanism, temporary: Path) -> dict[str, str]:
-    """Where programs that only read put what they would otherwise put into the workspace or the home folder."""
+    """Return variables that move caches of read-only programs out of the workspace and the home folder."""
     base = mechanism.environment(temporary)["TMPDIR"]
     places = {name: f"{base}/cache/{folder}" if folder else f"{base}/cache" for name, folder in CACHE_VARIABLES.items()}
     return {**places, **NO_RETRIES}
 
 
 def _trouble(way: Mechanism) -> str:
-    """Why ``way`` does not work here; empty when it does."""
+    """Return why ``way`` does not work here; empty if it does."""
     idle = shutil.which("true", path="/usr/bin:/bin") or "/bin/true"
     try:
         done = run_briefly(BriefRun([*way.prefix((), network=False), idle], PATIENCE))
@@ -389,3 +394,32 @@ def _trouble(way: Mechanism) -> str:
     why = f"no end within {PATIENCE:g} s" if done.code is None else f"exit code {done.code}"
     lines = done.errors.decode("utf-8", "replace").strip().splitlines() or [why]
     return "".join(char for char in lines[-1] if char.isprintable())[:SHOWN]
+
+
+def sandbox_for(
+    settings: Settings, where: UserFolders, workspace: Workspace, known: KnownSecrets | None = None
+) -> Sandbox:
+    """Return the sandbox of a workspace. It searches for a mechanism at the first command. ``known`` learns masked
+    values."""
+    commands = settings.commands
+    reach = FileReach(
+        (workspace.root, *workspace.extra),
+        commands.write,
+        (*commands.read, *(lent.folder for lent in workspace.lent)),
+        tuple(dict.fromkeys((where.config, where.data, where.cache, where.state))),
+        network=commands.network,
+        home=user_home(),
+        started=workspace.started,
+    )
+    kept = where.cache / "searched" / folder_slug(workspace.root)
+    # With any other setting, texts with secrets stay visible.
+    searched = settings.secrets == "redact"
+    masks = MaskPlaces(where.cache / "masks", kept, known or KnownSecrets(), searched)
+    return Sandbox(reach, settings.sandbox, masks=masks)
+
+
+def limits_for(settings: Settings) -> ProcessLimits:
+    """Return the limits of commands."""
+    given = settings.commands
+    memory, size = int(given.memory_gb * GIGABYTE), int(given.file_size_gb * GIGABYTE)
+    return ProcessLimits(memory or None, size or None, given.processes or None)

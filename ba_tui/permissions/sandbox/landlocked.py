@@ -1,8 +1,8 @@
-"""Gives up rights through Landlock, and root's capabilities, and then becomes the program that it is given.
+"""Restrict this process with Landlock, drop root's capabilities, then become the given program.
 
-A script of its own, started with the standard library alone; nothing imports it.
+A standalone script that uses only the standard library; nothing imports it.
 
-Arguments: the folder of the package landlockpy, what is granted as JSON, ``--``, the program and its arguments.
+Arguments: the folder of the package landlockpy, the granted access as JSON, ``--``, the program and its arguments.
 """
 
 import ctypes
@@ -11,17 +11,17 @@ import os
 import sys
 
 CAPABILITIES = 64
-"""More than there are: the kernel says so when the last one is dropped."""
+"""More than exist: dropping stops at the first unknown one."""
 BOUNDING_SET_DROP, NO_NEW_PRIVILEGES, AMBIENT = 24, 38, 47
 CLEAR_ALL = 4
 VERSION_3 = 0x20080522
 
 
 def drop_capabilities() -> None:
-    """Take all capabilities from this process and all that it starts, also where it is root's.
+    """Drop all capabilities of this process and its children, even as root.
 
     Raises:
-        OSError: the kernel does not take them.
+        OSError: the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     for number in range(CAPABILITIES):
@@ -50,7 +50,7 @@ def main() -> None:
                 try:
                     rules.allow_path(path, access if os.path.isdir(path) else access & of_files)  # noqa: PTH112 - quick
                 except OSError:
-                    # What is gone by now needs no right.
+                    # A path that no longer exists needs no access.
                     continue
         rules.restrict()
     if os.geteuid() == 0:

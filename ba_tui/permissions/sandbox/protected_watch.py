@@ -1,10 +1,13 @@
-"""Notices which protected files appear or change while commands run, and keeps them in mind until somebody decided.
+"""Detects protected files that appear or change while commands run, and remembers them until the user decides.
 
-Nothing is moved here but on request. Which files are protected stands in ``protected``; asking is the tools' affair.
+Pending changes are saved to a file for later sessions. Files are moved only on request; tools ask the user.
+``workspace_scan`` defines protected names.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import shutil
 import stat
@@ -13,37 +16,90 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
-from ba_tui.core.profiles import Profile
+from ba_tui.core.effects import Profile
+from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
-from ba_tui.permissions.sandbox.pending_changes import Pending, PendingChanges
-from ba_tui.permissions.sandbox.protected_files import GIT, GIT_SETTINGS, VENV
-from ba_tui.permissions.sandbox.workspace_scan import ScanResult, WorkspaceScan
-from ba_tui.resources import read_regular
+from ba_tui.permissions.sandbox.workspace_scan import GIT, GIT_SETTINGS, VENV, ScanResult, WorkspaceScan
+from ba_tui.resources import read_regular, save_whole
 
-MOST_FILES = 5_000
-LARGEST = 100_000
-"""Bytes of one protected file whose content is kept, so that a change can be shown and taken back."""
-MOST_KEPT = 8_000_000
-SAMPLE = ".sample"
-"""The end of the names of hooks that git never runs."""
+log = logging.getLogger(__name__)
+MOST_PENDING_BYTES = 1_000_000
 
 
 @frozen
-class Mark:
-    """What tells that a file is still the same. ``content`` where it was kept; ``folder``: the inode it lies in."""
+class PendingChange:
+    """A file that the command ``by`` created (``new``) or changed; ``outermost``: the highest path that appeared with
+    it."""
+
+    path: Path
+    outermost: Path
+    by: str
+    new: bool
+
+
+@frozen
+class PendingChanges:
+    """``folder``: where the file is saved, next to files that were set aside."""
+
+    folder: Path
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "pending.json"
+
+    def read(self) -> list[PendingChange]:
+        """Return the files; empty if none are saved or the file is unreadable."""
+        try:
+            entries: Any = json.loads(read_regular(self._file, MOST_PENDING_BYTES))
+        except (OSError, ValueError, RecursionError):
+            return []
+        found = cast("list[Any]", entries) if isinstance(entries, list) else []
+        return [_read(cast("dict[str, Any]", entry)) for entry in found if isinstance(entry, dict) and "path" in entry]
+
+    def write(self, pending: Iterable[PendingChange]) -> None:
+        """Replace the saved files. A failure is logged; the files still count in this session."""
+        entries = [
+            {"path": str(each.path), "outermost": str(each.outermost), "by": each.by, "new": each.new}
+            for each in pending
+        ]
+        try:
+            if entries or self._file.exists():
+                save_whole(self._file, json.dumps(entries, indent=1))
+        except (StorageError, OSError, UnicodeError) as error:
+            log.warning("protected files that wait for a decision could not be kept: %s", error)
+
+
+def _read(entry: Mapping[str, Any]) -> PendingChange:
+    path = str(entry["path"])
+    outermost, by = str(entry.get("outermost", path)), str(entry.get("by", ""))
+    return PendingChange(Path(path), Path(outermost), by, entry.get("new") is not False)
+
+
+MOST_FILES = 5_000
+LARGEST = 100_000
+"""Maximum bytes of a protected file whose content is kept, so that a change can be shown and undone."""
+MOST_KEPT = 8_000_000
+SAMPLE = ".sample"
+"""The suffix of hook files that git never runs."""
+
+
+@frozen
+class FileMark:
+    """Identifies a state of a file. ``content`` if it was kept; ``folder``: the inode of its folder."""
 
     stamp: tuple[int, ...]
     folder: int
     outermost: Path
-    """The protected folder that it lies in, or the file itself."""
+    """The protected folder that contains it, or the file itself."""
     content: bytes | None = None
 
 
 @frozen
 class ProtectedChange:
-    """A protected file that appeared (``new``), changed, or went (``after`` None) while ``by`` ran. ``outermost``: the
-    highest file or folder that appeared with it."""
+    """A protected file that appeared (``new``), changed, or vanished (``after`` None) while ``by`` ran. ``outermost``:
+    the highest path that appeared with it."""
 
     path: Path
     by: str
@@ -52,41 +108,41 @@ class ProtectedChange:
     after: bytes | None = None
     outermost: Path | None = None
     moved: bool = False
-    """Whether another folder stands where its own was."""
+    """Whether its folder was replaced by another one."""
 
 
 @frozen
 class WatchedRun:
-    """A command that runs: its text, its profile, whether protected files that exist can't be written by it."""
+    """A running command, its profile, and whether protected files are write-protected (``guarded``)."""
 
     by: str
     profile: Profile
     guarded: bool = False
     running: Callable[[], bool] = bool
-    """Whether it goes on in the background."""
+    """Whether it still runs in the background."""
 
 
 class ProtectedWatch:
-    """The protected files of one workspace. Thread-safe; all of it blocks for some milliseconds.
+    """The protected files of one workspace. Thread-safe; all methods block for some milliseconds.
 
-    ``scan`` knows which there are, ``kept`` what nobody has decided about yet, also in sessions before.
+    ``scan`` finds them; ``kept`` stores pending changes, also of earlier sessions.
     """
 
     def __init__(self, scan: WorkspaceScan, kept: PendingChanges, shown: Callable[[Path], str] = str) -> None:
         self.shown = shown
-        """A path for people."""
+        """Returns a path for display."""
         self._scan = scan
         self._kept = kept
         self._lock = threading.RLock()
         self._runs: list[WatchedRun] = []
-        self._before: dict[Path, Mark] = {}
+        self._before: dict[Path, FileMark] = {}
         self._contents: dict[tuple[int, ...], bytes] = {}
         self._pending: dict[Path, ProtectedChange] = {}
         self._loaded = False
 
     @property
     def pending(self) -> tuple[ProtectedChange, ...]:
-        """What nobody has decided about and is still there."""
+        """Existing changes that the user has not decided about."""
         with self._lock:
             if not self._loaded:
                 self._loaded = True
@@ -103,21 +159,22 @@ class ProtectedWatch:
             return tuple(self._pending.values())
 
     def begin(self, run: WatchedRun, findings: ScanResult | None = None) -> None:
-        """A command is about to run. What changed since the last one ended was changed by the person.
+        """Record the state before a command runs. Changes since the last command ended are the user's.
 
-        ``findings``: what was found just now, to spare another look."""
+        ``findings``: fresh scan results, to spare another scan.
+        """
         with self._lock:
             if not self._runs:
                 self._before = self._look(findings, contents=run.profile.git or not run.guarded)
             self._runs.append(run)
 
     def replace(self, run: WatchedRun, by: WatchedRun) -> None:
-        """``run`` goes on as ``by``."""
+        """Replace a run that continues as ``by``."""
         with self._lock:
             self._runs = [by if each is run else each for each in self._runs]
 
     def end(self, run: WatchedRun) -> tuple[ProtectedChange, ...]:
-        """The command has ended; what it may have done to protected files that nobody has decided about yet."""
+        """Return changes that an ended command may have made to protected files."""
         with self._lock:
             found = self._compare(run)
             if run in self._runs:
@@ -125,7 +182,7 @@ class ProtectedWatch:
             return found
 
     def check(self) -> tuple[ProtectedChange, ...]:
-        """What commands in the background may have done by now; those that have ended are forgotten."""
+        """Return changes by background commands so far; forget commands that have ended."""
         with self._lock:
             for run in tuple(self._runs):
                 self._compare(run)
@@ -135,7 +192,7 @@ class ProtectedWatch:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The commands that run, and servers and workers."""
+        """The running commands, servers and workers."""
         return tuple(run.by for run in self._runs)
 
     @property
@@ -144,7 +201,7 @@ class ProtectedWatch:
         return bool(self._runs)
 
     def keep(self, changes: Iterable[ProtectedChange]) -> None:
-        """The person wants them as they are."""
+        """Accept ``changes``: the user wants the files as they are."""
         with self._lock:
             for change in changes:
                 self._pending.pop(change.path, None)
@@ -153,10 +210,10 @@ class ProtectedWatch:
             self._keep()
 
     def set_aside(self, changes: Sequence[ProtectedChange]) -> Path:
-        """Move what appeared into a folder of ba's own, which comes back, and put back what changed.
+        """Move new files into a folder of ba, which is returned, and restore changed files.
 
         Raises:
-            OSError: something can't be moved or written; what was done until then stays done.
+            OSError: a file can't be moved or written; earlier steps are not undone.
         """
         with self._lock:
             folder = (
@@ -183,7 +240,7 @@ class ProtectedWatch:
 
     def _keep(self) -> None:
         here = (change for change in self._pending.values() if os.path.lexists(change.path))
-        self._kept.write(Pending(each.path, each.outermost or each.path, each.by, each.new) for each in here)
+        self._kept.write(PendingChange(each.path, each.outermost or each.path, each.by, each.new) for each in here)
 
     def _compare(self, run: WatchedRun) -> tuple[ProtectedChange, ...]:
         now = self._look(contents=True)
@@ -195,7 +252,7 @@ class ProtectedWatch:
             self._keep()
         return tuple(found)
 
-    def _changes(self, now: Mapping[Path, Mark], run: WatchedRun) -> Iterator[ProtectedChange]:
+    def _changes(self, now: Mapping[Path, FileMark], run: WatchedRun) -> Iterator[ProtectedChange]:
         known = {path for each in self._before for path in (each, *each.parents)}
         for path, mark in now.items():
             before = self._before.get(path)
@@ -210,9 +267,9 @@ class ProtectedWatch:
             if path not in now and mark.content is not None:
                 yield ProtectedChange(path, run.by, False, mark.content)
 
-    def _look(self, findings: ScanResult | None = None, *, contents: bool) -> dict[Path, Mark]:
+    def _look(self, findings: ScanResult | None = None, *, contents: bool) -> dict[Path, FileMark]:
         findings = findings or self._scan.look()
-        marks: dict[Path, Mark] = {}
+        marks: dict[Path, FileMark] = {}
         folders: dict[Path, int] = {}
         size = 0
         for outermost, path in islice(_watched(findings), MOST_FILES):
@@ -228,18 +285,18 @@ class ProtectedWatch:
             if content is None and contents and size < MOST_KEPT:
                 content = _content(path)
             size += len(content or b"")
-            marks[path] = Mark(stamp, folders[path.parent], outermost, content)
+            marks[path] = FileMark(stamp, folders[path.parent], outermost, content)
         self._contents = {mark.stamp: mark.content for mark in marks.values() if mark.content is not None}
         return marks
 
 
 def _expected(change: ProtectedChange, run: WatchedRun) -> bool:
-    """Whether the command could not have made the change, or may make it."""
+    """Return whether the command could not have made the change, or was allowed to."""
     if run.profile.packages and _is_installed(change.path):
         return True
     if change.new or change.moved or not run.guarded:
         return False
-    # It was read-only for the command, so another program of the person's changed it.
+    # It was read-only for the command, so another program of the user's changed it.
     return not run.profile.git or GIT in change.path.parts
 
 
@@ -248,7 +305,7 @@ def _is_installed(path: Path) -> bool:
 
 
 def _watched(findings: ScanResult) -> Iterator[tuple[Path, Path]]:
-    """Every file whose change matters, behind the outermost protected path around it."""
+    """Yield every watched file, preceded by its outermost protected parent."""
     for path in sorted(findings.protected, key=lambda path: len(path.parts)):
         if (path / VENV).exists():
             yield from ((each, each) for each in _programs_of(path))
@@ -269,7 +326,7 @@ def _watched(findings: ScanResult) -> Iterator[tuple[Path, Path]]:
 
 
 def _programs_of(venv: Path) -> Iterator[Path]:
-    """What a virtual environment runs by itself: its programs, and what Python loads at its start."""
+    """Yield files that a virtual environment runs: its programs, and code that Python loads at startup."""
     yield venv / VENV
     yield from _files(venv / "bin")
     for packages in venv.glob("lib/python*/site-packages"):
@@ -289,7 +346,7 @@ def _inode(folder: Path) -> int:
 
 
 def _content(path: Path) -> bytes | None:
-    """What stands in a file; None for a large one, a link and what can't be read."""
+    """Return a file's content; None for a large file, a link, or an unreadable file."""
     if path.is_symlink():
         return None
     try:
@@ -297,3 +354,8 @@ def _content(path: Path) -> bytes | None:
     except OSError:
         return None
     return content if len(content) <= LARGEST else None
+
+
+def watch_in(scan: WorkspaceScan, kept: Path, shown: Callable[[Path], str]) -> ProtectedWatch:
+    """Return the watch of a session; files that wait for the user's decision are kept in the folder ``kept``."""
+    return ProtectedWatch(scan, PendingChanges(kept), shown)

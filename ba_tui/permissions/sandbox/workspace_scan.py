@@ -1,6 +1,8 @@
-"""Finds the secret files, the protected files and the git folders of a workspace, and keeps the answer current.
+"""Finds the secret files, protected files and git folders of a workspace, and keeps the result current.
 
-Every folder is listed once. Later looks list only folders whose change time moved. No file is opened here.
+Protected files run later outside the sandbox, or instruct models; their names are defined here for the policy, the file
+tools and the sandbox. No file is opened. Each folder is listed once; later scans list only folders whose change time
+moved.
 """
 
 from __future__ import annotations
@@ -10,31 +12,106 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from ba_tui.core import instruction_names
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_NAMES, folded, is_secret
-from ba_tui.permissions.sandbox.protected_files import (
-    FOLDERS,
-    GIT,
-    INSTRUCTIONS,
-    LAST,
-    NAMES,
-    VENV,
-    is_protected,
-    respelled,
+from ba_tui.permissions.paths import (
+    SECRET_FOLDERS,
+    SECRET_IN_HOME,
+    SECRET_NAMES,
+    any_of,
+    folded,
+    is_secret,
+    tail_matches,
+    tails,
 )
 
+GIT = ".git"
+GIT_SETTINGS = ("config", "config.worktree", "commondir", "gitdir", "hooks", "info/attributes")
+"""Files that decide which programs git runs."""
+
+VENV = "pyvenv.cfg"
+"""The file that marks a virtual environment."""
+
+FOLDERS = (
+    GIT, ".ba", ".claude", ".agents", ".ci", ".circleci", ".buildkite", ".husky", ".gitea", ".forgejo",
+    ".woodpecker", ".semaphore", ".teamcity", "profile.d", ".vscode", ".vs", ".idea", ".zed", ".fleet", ".nvim",
+    ".devcontainer", ".cursor", ".windsurf", ".gemini", ".codex", ".opencode", ".vibe", ".roo", ".cline",
+    ".kilocode", ".continue", ".direnv", ".mise", ".amazonq", ".amp", ".augment", ".crush", ".factory", ".junie",
+    ".kiro", ".qwen", ".trae", ".githooks", ".git-hooks", "githooks", ".idx", ".codesandbox", ".theia", ".nova",
+    ".helix", ".bsp", ".run", ".sl", ".tekton", ".azure-pipelines", ".cirrus",
+)  # fmt: skip
+TAILS = (
+    ".github/workflows/**", ".github/actions/**", ".gitlab/ci/**", ".hg/hgrc", ".jj/repo/config.toml",
+    ".cargo/config", ".cargo/config.toml", ".yarn/releases/**", ".yarn/plugins/**", ".bundle/config",
+    ".venv/**", "venv/**", "node_modules/.bin/**", "site-packages/**",
+    ".mvn/**", ".terraform/**", ".poetry/**", ".pdm-plugins/**", ".config/fish/**", ".config/autostart/**",
+    ".config/systemd/**", ".config/mise.toml", ".config/mise/**", "mise/config.toml", "tools/bazel", "/etc/profile",
+    *instruction_names.TAILS,
+)  # fmt: skip
+NAMES = (
+    ".mcp.json", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".aider.conf.yml",
+    ".gitconfig", ".gitmodules", ".hgrc", ".gitlab-ci.yml", ".travis.yml", ".drone.yml",
+    ".woodpecker.yml", ".appveyor.yml", "appveyor.yml", "jenkinsfile", "azure-pipelines*.yml",
+    "azure-pipelines*.yaml", ".cirrus.yml", ".cirrus.star", ".drone.jsonnet", ".jenkins.yml", ".gitpod.yml", ".replit",
+    "bitbucket-pipelines.yml", "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml", "codemagic.yaml",
+    ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook*.yml", ".lefthook*.yml", ".overcommit.yml",
+    ".huskyrc*", ".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise.*.toml",
+    ".rtx.toml", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc",
+    ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile",
+    ".xinitrc", ".xsessionrc", ".pam_environment", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
+    "bunfig.toml", "pip.conf", "uv.toml", "poetry.toml", ".condarc", ".gemrc", "nuget.config", ".bazelrc",
+    ".bazeliskrc", ".sbtopts", ".jvmopts", "*.code-workspace", ".devcontainer.json", ".exrc", ".nvimrc",
+    ".nvim.lua", ".vimrc", ".lvimrc", ".dir-locals.el", ".gdbinit", ".lldbinit", ".psqlrc", ".sqliterc", ".rprofile",
+    ".renviron", ".ghci", ".pdbrc", ".vimspector.json", "*.sublime-project", ".factorypath", ".mavenrc", "flake.nix",
+    "shell.nix", "devenv.nix", "devbox.json", ".autoenv", ".autoenv.zsh", ".simple-git-hooks.*",
+    ".irbrc", ".pryrc", "pyvenv.cfg", "sitecustomize.py", "usercustomize.py",
+)  # fmt: skip
+
+INSTRUCTIONS = {folded(name): name for name in instruction_names.NAMES}
+"""Names of instruction and memory files by folded form. On file systems that distinguish case, only the exact spelling
+is protected: ``docs/agents.md`` is an ordinary page."""
+
+_NAME, _TAIL, _PARTS = any_of(NAMES), tails(TAILS), frozenset(FOLDERS)
+LAST = tuple(next(part for part in reversed(tail.split("/")) if part != "**") for tail in TAILS)
+"""The last fixed parts of ``TAILS``."""
+
+
+def is_protected(path: PurePath) -> bool:
+    """Return whether writing ``path`` changes what runs later (git settings, CI files, shell startup files) or what
+    models read as instructions (AGENTS.md and the like).
+
+    Pass the path relative to the workspace's root if it is inside, so that parent folders are ignored.
+    """
+    parts = [folded(part) for part in path.parts]
+    name = parts[-1] if parts else ""
+    if path.name in instruction_names.NAMES or _NAME.match(name) or not _PARTS.isdisjoint(parts):
+        return True
+    return tail_matches(parts, _TAIL)
+
+
+def respelled(path: Path) -> bool:
+    """Return whether a case-insensitive file system treats ``path`` as an instruction file. Reads the disk."""
+    name = INSTRUCTIONS.get(folded(path.name))
+    if name is None or name == path.name:
+        return False
+    try:
+        return path.samefile(path.with_name(name))
+    except OSError:
+        return False
+
+
 FIRST_SECONDS = 3.0
-"""Seconds that the first look may take; what is left is looked at a little at a time, with ``complete`` false."""
+"""Seconds that the first scan may take. The rest is scanned in later steps while ``complete`` is False."""
 LATER_SECONDS = 0.05
 COLD_SECONDS = 0.004
-"""Processor seconds that one look spends on folders of dependencies, which it takes in turns."""
+"""Processor seconds per scan for folders of dependencies, which take turns."""
 MOST_FOLDERS = 300_000
 SETTLED = 100_000_000
-"""Nanoseconds after which a change shows in a folder's change time, however coarse the clock of the file system is."""
+"""Nanoseconds after which a change shows in a folder's change time on any file system."""
 COLD = frozenset({"node_modules", "site-packages", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache"})
 _MARKS = frozenset({"HEAD", "commondir", "objects", "refs", VENV})
 _NOT_FILES = ("/dev/", "/proc/", "/sys/")
@@ -47,10 +124,11 @@ _ENDS = tuple(name[1:] for name in _TELLING if name[0] == "*")
 
 @frozen
 class ScanResult:
-    """``secrets`` are regular files, ``hidden`` folders whose files are all secret, ``protected`` the outermost
-    protected files and folders, ``git`` the folders that git takes its settings from. ``linked``: see ``with_links``.
+    """``secrets``: regular files; ``hidden``: folders in which every file is secret; ``protected``: the outermost
+    protected files and folders; ``git``: the folders with git's settings. ``linked``: see ``with_links``.
 
-    ``complete``: every folder was listed. ``cost``: processor seconds that the look took."""
+    ``complete``: every folder was listed. ``cost``: processor seconds of the scan.
+    """
 
     secrets: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
@@ -61,7 +139,7 @@ class ScanResult:
     cost: float = 0.0
 
     def concealed(self) -> frozenset[tuple[Path, int]]:
-        """Return what is hidden with its inode: a file that was written anew under its name is another one."""
+        """Return hidden paths with their inodes: a file rewritten under the same name is a different one."""
         return frozenset((path, _inode(path)) for path in (*self.secrets, *self.hidden))
 
 
@@ -73,8 +151,8 @@ def _inode(path: Path) -> int:
 
 
 @frozen
-class _Linked:
-    """A file with several names: its path, device and inode, and how many names it has."""
+class _LinkedFile:
+    """A file with several names: its path, device and inode, and number of names."""
 
     path: str
     inode: tuple[int, int]
@@ -82,8 +160,8 @@ class _Linked:
 
 
 @dataclass(slots=True)
-class _Folder:
-    """One listed folder. ``stamp``: inode and change time, None when it may have changed unnoticed."""
+class _ScannedFolder:
+    """One listed folder. ``stamp``: inode and change time; None if it may have changed unnoticed."""
 
     cold: bool
     guarded: bool
@@ -93,8 +171,8 @@ class _Folder:
     hidden: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
     git: tuple[str, ...] = ()
-    linked: tuple[_Linked, ...] | None = None
-    """Files with several names; None when nobody looked for them yet, as a program that only reads needs none."""
+    linked: tuple[_LinkedFile, ...] | None = None
+    """Files with several names; None until searched for, since read-only programs don't need them."""
 
     @property
     def bare(self) -> bool:
@@ -103,7 +181,7 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Found:
-    """What one folder holds, while it is read."""
+    """The findings of one folder while it is read."""
 
     secrets: list[str] = field(default_factory=list[str])
     hidden: list[str] = field(default_factory=list[str])
@@ -112,10 +190,10 @@ class _Found:
 
 
 class WorkspaceScan:
-    """The files below ``roots``, links not followed. ``allowed``: secret files that the person lets commands see;
+    """The files below ``roots``, without following links. ``allowed``: secret files that the user lets commands see;
     ``started``: further protected files.
 
-    Thread-safe. ``look`` blocks: some hundredths of a second the first time, some milliseconds later.
+    Thread-safe. ``look`` blocks: some hundredths of a second at first, some milliseconds later.
     """
 
     def __init__(
@@ -129,9 +207,9 @@ class WorkspaceScan:
         self._roots = _outermost(roots)
         self._allowed = {os.path.realpath(path) for path in allowed}
         self._home = home
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, _ScannedFolder] = {}
         self._telling: set[str] = set()
-        """Folders in which something was found."""
+        """Folders with findings."""
         self._todo: deque[tuple[str, bool, bool]] = deque()
         self._cold: deque[str] = deque()
         self._twins: set[int] = set()
@@ -148,11 +226,11 @@ class WorkspaceScan:
 
     @property
     def last(self) -> ScanResult:
-        """What the last look found."""
+        """The result of the last scan."""
         return self._last
 
     def look(self, recent: float = 0) -> ScanResult:
-        """What is there now, or what was there at most ``recent`` seconds ago."""
+        """Return the current findings, or those of a scan at most ``recent`` seconds ago."""
         with self._lock:
             if time.monotonic() - self._looked < recent:
                 return self._last
@@ -167,7 +245,7 @@ class WorkspaceScan:
             until = time.monotonic() + patience
             known = -1
             while known != len(self._twins):
-                # Another name of a secret may lie in a folder that was listed before.
+                # A folder that was already listed may contain another name of a secret.
                 if known >= 0:
                     self._relist()
                 known = len(self._twins)
@@ -176,8 +254,10 @@ class WorkspaceScan:
             return self._last
 
     def with_links(self) -> ScanResult:
-        """What ``look`` finds, and the files with a hard link that is not in the workspace. Those in folders of
-        dependencies are left out: package managers link them to their stores, and replace them."""
+        """Return ``look`` with the files that have a hard link outside the workspace.
+
+        Dependencies are left out: package managers link them to their stores, and replace them.
+        """
         found = self.look()
         with self._lock:
             for path, folder in self._folders.items():
@@ -190,13 +270,13 @@ class WorkspaceScan:
         while self._todo and len(self._folders) < MOST_FOLDERS and time.monotonic() < until:
             path, cold, guarded = self._todo.popleft()
             if path not in self._folders:
-                self._folders[path] = _Folder(cold, guarded)
+                self._folders[path] = _ScannedFolder(cold, guarded)
                 if cold:
                     self._cold.append(path)
             self._list(path)
 
     def _revisit(self) -> None:
-        """List the folders again that changed; of dependencies only as many as there is time for."""
+        """List changed folders again; of dependencies only as many as time allows."""
         for path, folder in list(self._folders.items()):
             if not folder.cold and path in self._folders:
                 self._check(path, folder)
@@ -209,7 +289,7 @@ class WorkspaceScan:
             if not count % 32 and time.thread_time() > until:
                 return
 
-    def _check(self, path: str, folder: _Folder) -> None:
+    def _check(self, path: str, folder: _ScannedFolder) -> None:
         try:
             status = os.stat(path)  # noqa: PTH116 - for thousands of folders
         except OSError:
@@ -244,7 +324,7 @@ class WorkspaceScan:
         else:
             self._telling.add(path)
 
-    def _read(self, path: str, folder: _Folder, entries: list[os.DirEntry[str]]) -> None:
+    def _read(self, path: str, folder: _ScannedFolder, entries: list[os.DirEntry[str]]) -> None:
         """Sort the entries of one folder into its record."""
         folders: list[str] = []
         found = _Found()
@@ -274,7 +354,7 @@ class WorkspaceScan:
         folder.git, folder.linked = tuple(found.git), None
 
     def _sort(self, entry: os.DirEntry[str], found: _Found, *, guarded: bool) -> bool:
-        """Put one entry where it belongs; whether it lies in something protected, or is that."""
+        """Record one entry; return whether it is protected or inside something protected."""
         below = entry.is_dir(follow_symlinks=False)
         (found.hidden if below else found.secrets).extend(self._secret(entry))
         if guarded:
@@ -286,7 +366,7 @@ class WorkspaceScan:
         return True
 
     def _secret(self, entry: os.DirEntry[str]) -> Iterator[str]:
-        """The file or folder that has to be hidden for an entry whose name may be that of a secret."""
+        """Yield the file or folder to hide for an entry whose name may be secret."""
         relative = self._relative(entry.path)
         if entry.is_dir(follow_symlinks=False):
             if is_secret(relative / "x"):
@@ -310,7 +390,7 @@ class WorkspaceScan:
         return Path(path[len(str(root)) + 1 :]) if root else Path(path)
 
     def _drop(self, path: str) -> None:
-        """Forget a folder and all below it."""
+        """Forget a folder and everything below it."""
         folder = self._folders.pop(path, None)
         self._telling.discard(path)
         for below in folder.folders if folder else ():
@@ -332,22 +412,22 @@ class WorkspaceScan:
         )
 
 
-def _linked(folder: str) -> Iterator[_Linked]:
-    """The files in ``folder`` that have several names."""
+def _linked(folder: str) -> Iterator[_LinkedFile]:
+    """Yield the files in ``folder`` that have several names."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
                     status = entry.stat(follow_symlinks=False)
                     if status.st_nlink > 1:
-                        yield _Linked(entry.path, (status.st_dev, status.st_ino), status.st_nlink)
+                        yield _LinkedFile(entry.path, (status.st_dev, status.st_ino), status.st_nlink)
     except OSError:
         return
 
 
-def _leaving(linked: Iterable[_Linked]) -> Iterator[Path]:
-    """The files of which not every name was found."""
-    names: dict[tuple[int, int], list[_Linked]] = {}
+def _leaving(linked: Iterable[_LinkedFile]) -> Iterator[Path]:
+    """Yield the files of which not every name was found."""
+    names: dict[tuple[int, int], list[_LinkedFile]] = {}
     for each in linked:
         names.setdefault(each.inode, []).append(each)
     for found in names.values():
@@ -356,19 +436,21 @@ def _leaving(linked: Iterable[_Linked]) -> Iterator[Path]:
 
 
 def _is_installed(path: str, folder: str) -> bool:
-    """Whether a protected path among dependencies counts: a virtual environment, or the programs of packages. Packages
-    bring many other protected names, which nobody's tools look at there."""
+    """Return whether a protected path among dependencies matters: a virtual environment, or programs of packages.
+
+    Other protected names in packages have no effect there.
+    """
     return path == folder or path.endswith("/node_modules/.bin")
 
 
 def _outermost(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """``roots`` without those that lie in another one."""
+    """Return ``roots`` without those inside another one."""
     given = tuple(dict.fromkeys(roots))
     return tuple(root for root in given if not any(root != other and root.is_relative_to(other) for other in given))
 
 
 def _keys_with_other_names(home: Path | None) -> Iterator[int]:
-    """Inodes of the person's own keys that have more than one name: the other one may lie in the workspace."""
+    """Yield inodes of the user's keys with several names: another name may be in the workspace."""
     if home is None:
         return
     for folder in (home, *(home / name for name in SECRET_FOLDERS)):
@@ -381,3 +463,27 @@ def _keys_with_other_names(home: Path | None) -> Iterator[int]:
                             yield status.st_ino
         except OSError:
             continue
+
+
+NOTHING = ScanResult()
+
+
+@frozen
+class FileReach:
+    """``roots`` may be written except for protected files; ``writable`` and ``readable`` are further paths that the
+    user chose; ``hidden`` is never visible. ``home`` is the user's home folder; ``started``: files of the roots that
+    hooks start."""
+
+    roots: tuple[Path, ...]
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    network: bool = False
+    home: Path | None = None
+    started: frozenset[Path] = frozenset()
+
+
+def shown_in(roots: Sequence[Path], path: Path) -> str:
+    """Return ``path`` for display: relative to the first of ``roots`` that contains it, otherwise absolute."""
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    return str(path.relative_to(root) if root else path)

@@ -1,1 +1,1 @@
-"""Finds secrets by name and by looks, and keeps them from models. May import what permissions may."""
+"""Finds secrets by name and pattern, and keeps them from models. May import what permissions may."""

@@ -1,7 +1,7 @@
-"""The program that searches the text files of a workspace for secrets and writes masked copies of those that have some.
+"""The helper process that searches a workspace's text files for secrets and writes masked copies of them.
 
-It runs beside ba with low priority, so that ba's screen never waits for it. ``content_scan`` starts it and reads what
-it prints: one JSON object a line. A line on its standard input begins one pass; it ends with its standard input.
+It runs at low priority, so that ba's screen never waits for it. ``content_scan`` starts it and reads its output: one
+JSON object per line. Each line on its standard input starts a pass; it exits at the end of the input.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from typing import Any
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import folded, is_secret
 from ba_tui.permissions.sandbox.workspace_scan import COLD
-from ba_tui.permissions.secrets import known, masking, scanner, shapes
-from ba_tui.permissions.secrets.copies import LARGEST, FileStamp, read_stable, save_copy, stamp_of
+from ba_tui.permissions.secrets import masking, scanner
+from ba_tui.permissions.secrets.masked_copies import LARGEST, FileStamp, read_stable, save_copy, stamp_of
 
 NICE = 15
 MOST_FILES = 200_000
-"""Files that one pass looks at."""
+"""Files that one pass searches."""
 MOST_FOUND = 250
-"""Files with secrets of which copies are made: with more, commands that only read ask first."""
+"""Files with secrets of which copies are made. With more, read-only commands ask first."""
 DIGEST = 8
-"""Bytes by which a file without secrets is remembered."""
+"""Bytes of the digest of a file without secrets."""
 
 
 @frozen
 class ScanOrder:
-    """What the process is started with. ``kept``: the file in which it keeps which files hold no secrets, as digests
-    of their stamps."""
+    """The arguments of the process. ``kept``: the file that stores digests of files without secrets."""
 
     roots: tuple[str, ...]
     skipped: tuple[str, ...]
@@ -51,7 +50,7 @@ class ScanOrder:
 
 
 class ContentSearch:
-    """Searches again and again; a file is opened only when its stamp is new."""
+    """Searches repeatedly; a file is opened only if its stamp is new."""
 
     def __init__(self, order: ScanOrder) -> None:
         self._order = order
@@ -63,7 +62,7 @@ class ContentSearch:
         self._found: dict[str, FileStamp] = {}
 
     def run(self) -> Iterator[dict[str, Any]]:
-        """Look at all files once. Yield each file with secrets that is new or has changed, then those that are gone."""
+        """Search all files once. Yield each new or changed file with secrets, then those that no longer exist."""
         there: set[str] = set()
         clean: set[bytes] = set()
         count = 0
@@ -94,7 +93,7 @@ class ContentSearch:
         self._save()
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """The files that may be text, with a size that is searched; those named as secret are masked anyway."""
+        """Yield files that may be text and have a suitable size. Files with secret names are masked anyway."""
         pending = list(self._order.roots)
         while pending:
             folder = pending.pop()
@@ -118,7 +117,7 @@ class ContentSearch:
                     yield entry.path, status
 
     def _search(self, path: str) -> dict[str, Any] | None:
-        """What is told of a file with secrets; None for one without, empty for one that could not be read."""
+        """Return a report on a file with secrets; None for one without, empty if it could not be read."""
         read = read_stable(path)
         if read is None:
             return {}
@@ -150,7 +149,7 @@ class ContentSearch:
             return
         kept = Path(self._order.kept)
         draft = kept.with_name(f"{kept.name}.{os.getpid()}")
-        # Without it, the files are searched again.
+        # If this fails, the files are searched again.
         with suppress(OSError):
             kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft.write_bytes(b"".join(self._clean))
@@ -159,9 +158,8 @@ class ContentSearch:
 
 
 def _version() -> bytes:
-    """Differs when secrets are recognised in another way, so that every file is searched anew."""
-    modules = (scanner, shapes, masking, known)
-    code = b"".join(Path(module.__file__ or "").read_bytes() for module in modules if module.__file__)
+    """Return a key that changes with the code that recognises secrets, so that every file is searched again."""
+    code = b"".join(Path(module.__file__ or "").read_bytes() for module in (scanner, masking) if module.__file__)
     return hashlib.sha256(code).digest()
 
 

@@ -1,8 +1,9 @@
-"""Finds known secret values in text whatever a command did to their looks: a piece of ten characters, reversed, spaced,
-one character a line, in other letters, in hexadecimal, octal or decimal codes, in base64, in ROT13.
+"""Finds known secret values in text even if a command disguised them.
 
-Letters and digits of a text are compared, everything between them is skipped. ``KnownSearch`` looks for six of them at
-every fifth place in an index of all values, so a text takes as long with a thousand values as with one.
+Recognised: a piece of ten characters, reversed, spaced, one character per line, lookalike letters, hexadecimal, octal
+or decimal codes, base64, ROT13. Letters and digits are compared and everything between them is skipped. ``KnownSearch``
+looks up six characters at every fifth place in an index of all values, so the time does not depend on the number of
+values.
 """
 
 from __future__ import annotations
@@ -22,36 +23,36 @@ from urllib.parse import quote
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import LOOKALIKES
 from ba_tui.core.values import frozen
-from ba_tui.permissions.secrets.known import KnownSecrets
+from ba_tui.permissions.secrets.masking import KnownSecrets
 from ba_tui.permissions.secrets.scanner import Secret, find, without
 
 GRAM, STRIDE = 6, 5
 BLOCK = 16
-"""Letters and digits that are compared at first with those beside a hit; twice as many each time they are alike."""
+"""Letters and digits compared first next to a hit; doubled after each match."""
 PIECE = GRAM + STRIDE - 1
-"""Letters and digits of a value in a row that are found wherever they begin."""
+"""Consecutive letters and digits of a value that are found at any offset."""
 SHORTEST = 8
-"""Letters and digits of the shortest value that is looked for; it is looked for as a whole."""
+"""Minimum letters and digits of a value; the shortest are matched only as a whole."""
 WORDS = 12
-"""The same for a value of letters alone."""
+"""The minimum for a value of letters only."""
 MOST_SHORT = 100
 MANY, MOST = 100_000, 400_000
-"""Entries of the index beyond which only whole values are found encoded, and beyond which no value is added."""
+"""Entries of the index beyond which encodings are matched only as a whole, and beyond which no value is added."""
 COMMON = 8
-"""How many encodings, the first ones, are hexadecimal or base64."""
+"""The first encodings, which are hexadecimal or base64."""
 NEAR = 400
-"""Characters around a found piece in which shorter ones count: the rest of a line that was broken."""
+"""Characters around a found piece in which shorter pieces count: the rest of a broken line."""
 SHORT = 6
 LONGEST_ENCODED = 4_000
 NUMBERED = 8
-"""Numbered short lines from which a text counts as one character a line."""
+"""Short numbered lines from which a text counts as one character per line."""
 _ALNUM = string.ascii_letters + string.digits
 _ALNUM_BYTES = _ALNUM.encode()
 _OTHERS = bytes(code for code in range(256) if code not in _ALNUM_BYTES)
 _LOWER = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
 _IS_ALNUM = bytes(code in _ALNUM_BYTES for code in range(256))
 _SAME = {**LOOKALIKES, **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}}
-"""Letters that look alike, and wide ones."""
+"""Lookalike letters and wide letters."""
 _ROT13 = bytes.maketrans(
     string.ascii_lowercase.encode(), (string.ascii_lowercase[13:] + string.ascii_lowercase[:13]).encode()
 )
@@ -65,24 +66,26 @@ _UNSPOKEN = regex(r"[bcdfghjklmnpqrstvwxz]{5}", 2)
 _NUMBER = regex(
     r"(?m)^[ \t|>]*[0-9]{1,7}(?:[ \t|:.,;)\]→│-]+)(?=[^\n]{0,12}$)|\\[nrt]|(?<=[({ \[])[0-9]{1,5}(?=[,:] ?['\"])"
 )
-"""What is between the characters of a value that are written one a line."""
+"""The text between the characters of a value written one per line."""
 _CHOSEN = regex(
     r"(?:(?=[A-Z]?[a-z]*[aeiouy])[A-Z]?[a-z]{3,}+|(?=[A-Z]*[AEIOU])[A-Z]{3,8}+(?![A-Z])|[0-9]{1,4}+(?![0-9])"
     r"|[^A-Za-z0-9]{1,2}+(?![^A-Za-z0-9]))++"
 )
-"""A password that people make of words. Other text has these words too, so the spelling and the borders count. Nothing
-is tried twice: values come from files of anybody."""
+"""A password made of words. Other text contains these words too, so spelling and borders matter. It never backtracks:
+values may come from any file."""
 LONGEST_CHOSEN = 64
 SPREAD = 1.5
-"""Characters to a letter from which a value counts as spaced out, which no text is by chance."""
+"""Characters per letter from which a value counts as spaced out; ordinary text never reaches it."""
 _DATE = regex(r"(?:19|20)\d\d[-/.]?\d\d[-/.]?\d\d(?:[T _-].{0,24})?")
 
 
 @frozen
 class _Form:
-    """One way to write a value: its letters and digits in lower case. ``least``: characters in a row that count as a
-    piece; ``plain``: the same with its capitals for the value itself, empty for an encoding. ``spelling``: how it is
-    written between other words, empty where any way counts."""
+    """One way to write a value: its letters and digits in lower case.
+
+    ``least``: consecutive characters that count as a piece. ``plain``: the same with capitals for the value itself;
+    empty for an encoding. ``spelling``: the form between other words; empty if any form counts.
+    """
 
     text: bytes = field(repr=False)
     least: int
@@ -93,7 +96,7 @@ class _Form:
 
 
 class KnownSearch:
-    """Searches texts for the values of ``known``. Any thread; the index grows when values were added since."""
+    """Searches texts for the values of ``known``. Thread-safe; new values are added to the index at the next search."""
 
     def __init__(self, known: KnownSecrets) -> None:
         self.known = known
@@ -102,29 +105,30 @@ class KnownSearch:
         self._indexed: set[str] = set()
         self._forms: list[_Form] = []
         self._grams: dict[bytes, int] = {}
-        """Which form holds these six characters, and where: its number and the place in one integer."""
+        """Index of six characters: the number of a form and the offset in it, packed into one integer."""
         self._short: list[_Form] = []
         self._literal: dict[str, str] = {}
 
     @property
     def settled(self) -> bool:
-        """Whether the index has all values: if not, the next search takes longer."""
+        """Whether the index contains all values; otherwise the next search takes longer."""
         return self._version == self.known.version
 
     def secrets(self, text: str) -> tuple[Secret, ...]:
-        """All secrets in ``text``, in order: by their looks, which are known values from then on, and by value."""
+        """Return all secrets in ``text``, in order, by pattern and by value; those found by pattern become known
+        values."""
         seen = find(text)
         for secret in seen:
             self.known.add([text[secret.start : secret.end]], secret.kind)
         by_value = self.find(text)
-        return joined((*seen, *by_value)) if by_value else seen
+        return merge_overlaps((*seen, *by_value)) if by_value else seen
 
     def masked(self, text: str) -> str:
-        """``text`` with ``[secret: KIND]`` in place of every secret."""
+        """Return ``text`` with ``[secret: KIND]`` in place of every secret."""
         return without(text, self.secrets(text))
 
     def find(self, text: str) -> tuple[Secret, ...]:
-        """The known values in ``text`` and pieces of them, in order; none overlaps another."""
+        """Return the known values in ``text`` and pieces of them, in order, without overlaps."""
         if not self.settled:
             self.prepare()
         if not self._indexed or len(text) < SHORTEST:
@@ -132,10 +136,10 @@ class KnownSearch:
         found = [*self._literally(text)]
         for view in _views(text):
             found += self._in_view(view, text)
-        return joined(found)
+        return merge_overlaps(found)
 
     def prepare(self) -> None:
-        """Add the values that are new to the index. Who adds many calls it, off the loop."""
+        """Add new values to the index. After adding many values, call it off the event loop."""
         with self._lock:
             version, values = self.known.version, self.known.values()
             for value, kind in values.items():
@@ -175,7 +179,7 @@ class KnownSearch:
             return
         number = len(self._forms)
         self._forms.append(form)
-        # A long piece covers several places that are looked at: one of them is enough.
+        # A long piece covers several lookup places; one of them is enough.
         every = max(1, (form.least - GRAM + 1) // STRIDE)
         for at in range(len(form.text) - GRAM + 1):
             if (at // STRIDE) % every == 0:
@@ -216,7 +220,7 @@ class KnownSearch:
 
 @frozen
 class _View:
-    """The letters and digits of a text in lower case, in one of the orders and alphabets; ``offsets`` of each."""
+    """The letters and digits of a text in lower case, in one order and alphabet; ``offsets`` of each."""
 
     text: bytes
     offsets: _Offsets
@@ -224,7 +228,7 @@ class _View:
     turned: bool = False
 
     def spells(self, first: int, last: int, form: _Form, original: str) -> bool:
-        """Whether a value made of words is written there: as it is and with borders around it, or disguised."""
+        """Return whether a value made of words occurs there: as a separate word in its own spelling, or disguised."""
         if self.backwards or self.turned:
             return True
         begin, end = self.offsets[first], self.offsets[last - 1] + 1
@@ -241,7 +245,7 @@ class _View:
 
 
 class _Offsets:
-    """Where letters and digits of a text are, worked out when something was found."""
+    """Offsets of letters and digits of a text, computed on first use."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -253,8 +257,8 @@ class _Offsets:
         return self._places[at]
 
 
-def joined(found: Iterable[Secret]) -> tuple[Secret, ...]:
-    """``found`` in order, those that overlap as one of the kind of the longest."""
+def merge_overlaps(found: Iterable[Secret]) -> tuple[Secret, ...]:
+    """Return ``found`` in order, with overlapping secrets merged under the kind of the longest."""
     apart: list[Secret] = []
     for secret in sorted(found, key=lambda secret: (secret.start, -secret.end)):
         if apart and secret.start < apart[-1].end:
@@ -267,7 +271,7 @@ def joined(found: Iterable[Secret]) -> tuple[Secret, ...]:
 
 
 def search_for(root: Path) -> KnownSearch:
-    """The search of the project at ``root``: its sessions and what enters their requests share the known values."""
+    """Return the search of the project at ``root``, which its sessions and their requests share."""
     return _search(os.path.realpath(root))
 
 
@@ -295,11 +299,11 @@ def _both_ways(raw: bytes, *, turned: bool) -> Iterator[_View]:
 
 
 def _run(text: bytes, hit: int, form: bytes, place: int) -> tuple[int, int]:
-    """The longest stretch of ``text`` around ``hit`` that is alike in ``form`` around ``place``."""
+    """Return the longest stretch of ``text`` around ``hit`` that equals ``form`` around ``place``."""
     whole = hit - place
     if whole >= 0 and text.startswith(form, whole):
         return whole, whole + len(form)
-    # Block by block: byte by byte, a long value that repeats itself takes seconds.
+    # Compare blocks: byte by byte, a long repetitive value takes seconds.
     first, at, step = hit, place, BLOCK
     while step:
         size = min(step, first, at)
@@ -318,7 +322,7 @@ def _run(text: bytes, hit: int, form: bytes, place: int) -> tuple[int, int]:
 
 
 def _remainders(view: _View, form: _Form, found: tuple[int, int]) -> Iterator[Secret]:
-    """Shorter pieces of a form shortly before and after one that was ``found``."""
+    """Yield shorter pieces of a form close to one that was ``found``."""
     if found[1] - found[0] == len(form.text):
         return
     length = SHORT if form.plain else form.least // 2
@@ -332,7 +336,7 @@ def _remainders(view: _View, form: _Form, found: tuple[int, int]) -> Iterator[Se
 
 
 def _counts(form: _Form, start: int, length: int) -> bool:
-    """Whether so many characters of a form from ``start`` say something of its value."""
+    """Return whether ``length`` characters of a form from ``start`` reveal something of its value."""
     if length == len(form.text) and form.plain:
         return True
     if length < form.least:
@@ -341,25 +345,25 @@ def _counts(form: _Form, start: int, length: int) -> bool:
 
 
 def _chosen(value: str) -> bool:
-    """Whether a person may have made ``value`` of words."""
+    """Return whether ``value`` may be made of words."""
     return len(value) <= LONGEST_CHOSEN and bool(_CHOSEN.fullmatch(value)) and not _UNSPOKEN.search(value)
 
 
 def _trimmed(value: str) -> str:
-    """``value`` from its first letter or digit to its last."""
+    """Return ``value`` from its first letter or digit to its last."""
     places = [at for at, letter in enumerate(value) if letter in _ALNUM]
     return value[places[0] : places[-1] + 1]
 
 
 def _telling(value: str, plain: str) -> bool:
-    """Whether a value is no number, date, word or short phrase that any text may hold."""
+    """Return whether a value is no number, date, word or short phrase that any text may contain."""
     if plain.isdigit() or len(set(plain)) < 5 or _DATE.fullmatch(value):
         return False
     return any(map(str.isdigit, plain)) or len(plain) >= WORDS or _drawn(plain)
 
 
 def _drawn(piece: str) -> bool:
-    """Whether a piece looks drawn by chance: letters of both sizes and digits change often, or no one could say it."""
+    """Return whether a piece looks random: case and digits change often, or it is unpronounceable."""
     if len(set(piece)) < 5 or piece.isdigit():
         return False
     classes = piece.translate(_CLASSES)
@@ -370,7 +374,7 @@ def _drawn(piece: str) -> bool:
 
 
 def _encodings(value: str) -> Iterator[tuple[bytes, int]]:
-    """What programs make of a value, with how much of it is a piece."""
+    """Yield encodings of a value with the minimum length of a piece."""
     raw = value.encode("utf-8", "replace")
     for data in (raw, raw[::-1]):
         yield data.hex().encode(), 20
@@ -379,7 +383,7 @@ def _encodings(value: str) -> Iterator[tuple[bytes, int]]:
             whole = coded[(skipped * 8 + 5) // 6 : (skipped + len(data)) * 8 // 6]
             yield whole.translate(_LOWER, _OTHERS), 16
     for skipped in range(2):
-        # Words of two bytes, the second one first: hexdump and od -x.
+        # Two-byte words with the second byte first, as by hexdump and od -x.
         pairs = [raw[at : at + 2][::-1] for at in range(skipped, len(raw) - 1, 2)]
         yield b"".join(pairs).hex().encode(), 20
     yield "".join(map(str, raw)).encode(), 30
@@ -387,7 +391,7 @@ def _encodings(value: str) -> Iterator[tuple[bytes, int]]:
     yield "".join(f"x{byte:02x}" for byte in raw).encode(), 30
     yield "".join(f"0x{byte:02x}" for byte in raw).encode(), 40
     yield "".join(f"u{byte:04x}" for byte in raw).encode(), 50
-    # UTF-16, whichever byte comes first.
+    # UTF-16 in either byte order.
     yield "".join(f"{byte:04x}" for byte in raw).encode(), 40
     yield "".join(f"{byte:08b}" for byte in raw).encode(), 80
     for skipped in range(5):

@@ -1,6 +1,6 @@
-"""Whether a file holds secrets, under its own name or, as a hard link, under that of another one.
+"""Whether a file contains secrets under its own name or, as a hard link, under another name.
 
-Which names are secret stands in ``paths``; nothing is opened here.
+No file is opened. ``paths`` defines which names are secret.
 """
 
 from __future__ import annotations
@@ -19,26 +19,31 @@ from ba_tui.permissions.paths import SECRET_FOLDERS, SECRET_IN_HOME, SECRET_TAIL
 from ba_tui.resources import places
 
 MOST_FOLDERS = 50_000
-"""Folders of a workspace that are looked through for secrets."""
+"""Folders of a workspace that are searched for secrets."""
 DEEPEST = 4
-"""Levels below a folder of the home that holds secrets."""
+"""Levels below a secret folder of the home folder."""
 SETTLED = 2 * 10**9
-"""Nanoseconds after which a change shows in the time of a folder: some file systems keep whole seconds."""
+"""Nanoseconds after which a change shows in a folder's time, also on file systems with whole seconds."""
 RESTING = 10
-"""How many times as long as a look took, nobody looks again."""
+"""Pause between searches as a multiple of a search's duration."""
 _LAST = frozenset(folded(text.rpartition("/")[2]) for text in (*SECRET_TAILS, *SECRET_IN_HOME))
 
 
 def holds_secret(path: Path, workspace: Workspace) -> bool:
-    """Whether ``path`` is called as secrets are, or its file has another such name: beside it, in a folder of the
-    workspace above it, or among the keys in the home folder. Quick; ``secret_file`` looks everywhere."""
+    """Return whether ``path`` has a secret name, or its file has one nearby.
+
+    Nearby: in the same folder, in a parent folder of the workspace, or among the keys in the home folder. Quick;
+    ``secret_file`` searches everywhere.
+    """
     return is_secret(path) or _is_twin(path, (workspace.root, *workspace.extra))
 
 
 def secret_file(path: Path, status: os.stat_result, workspace: Workspace) -> bool:
-    """Whether the file at a resolved ``path``, which has this status, holds secrets under this or any other name in the
-    workspace or the home folder; ba's own keys are secrets too. Blocks while folders are looked through, which only
-    files with several names need."""
+    """Return whether the file at a resolved ``path`` contains secrets under any name in the workspace or home folder.
+
+    ba's own keys count too. ``status`` is the file's. Blocks while folders are searched, only for files with several
+    names.
+    """
     if is_secret(path) or str(path) in map(os.path.realpath, places().secrets):
         return True
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
@@ -48,8 +53,8 @@ def secret_file(path: Path, status: os.stat_result, workspace: Workspace) -> boo
 
 
 @frozen
-class _Folder:
-    """What was found in one folder: when it had changed last, the inodes of secrets, folders."""
+class _SecretFolder:
+    """The findings of one folder: its last change, the inodes of secrets, its folders."""
 
     changed: int
     secrets: frozenset[tuple[int, int]]
@@ -57,21 +62,24 @@ class _Folder:
 
 
 class _Index:
-    """Devices and inodes of the secret files below some folders. A folder is read again only when
-    it has changed. Any thread."""
+    """Devices and inodes of the secret files below some folders. A folder is read again only if it has changed.
+    Thread-safe."""
 
     def __init__(self, roots: tuple[Path, ...], home: Path) -> None:
         self._roots = roots
         self._home = home
         self._lock = threading.Lock()
-        self._known: dict[str, _Folder] = {}
+        self._known: dict[str, _SecretFolder] = {}
         self._found: frozenset[tuple[int, int]] = frozenset()
         self._rests_until = float("-inf")
         self._looked = 0
 
     def look(self, changed: int) -> frozenset[tuple[int, int]]:
-        """What there is. It may be up to ``RESTING`` looks old for a file that was the same at the last look, by
-        ``changed``, nanoseconds: a new name of a file changes that time."""
+        """Return the current inodes of secrets.
+
+        They may be up to ``RESTING`` searches old for a file with an unchanged ctime (``changed``, nanoseconds), since
+        a new name changes that time.
+        """
         with self._lock:
             begun = time.monotonic()
             if begun < self._rests_until and changed < self._looked - SETTLED:
@@ -82,7 +90,7 @@ class _Index:
             self._rests_until = begun + took * RESTING if took > 0.05 else 0.0
             return self._found
 
-    def _folders(self) -> Iterator[_Folder]:
+    def _folders(self) -> Iterator[_SecretFolder]:
         seen: set[str] = set()
         for folder, depth in (*((str(root), MOST_FOLDERS) for root in self._roots), *_stores(self._home)):
             pending = [(folder, depth)]
@@ -95,7 +103,7 @@ class _Index:
                 if left:
                     pending += [(below, left - 1) for below in known.below]
 
-    def _folder(self, path: str) -> _Folder | None:
+    def _folder(self, path: str) -> _SecretFolder | None:
         try:
             changed = os.stat(path).st_mtime_ns  # noqa: PTH116 - a walk's inner loop
             known = self._known.get(path)
@@ -113,7 +121,7 @@ def _index(roots: tuple[Path, ...], home: Path) -> _Index:
     return _Index(roots, home)
 
 
-def _scanned(path: str, changed: int) -> _Folder:
+def _scanned(path: str, changed: int) -> _SecretFolder:
     secrets: list[tuple[int, int]] = []
     below: list[str] = []
     every = is_secret(PurePath(path, "any"))
@@ -123,20 +131,21 @@ def _scanned(path: str, changed: int) -> _Folder:
                 if entry.name != ".git":
                     below.append(entry.path)
             elif (every or (_possible(entry.name) and is_secret(PurePath(entry.path)))) and not entry.is_symlink():
-                # Also those with one name: another name, made elsewhere, does not change the time of this folder.
+                # Include files with one name: a name added elsewhere does not change this folder's time.
                 status = entry.stat(follow_symlinks=False)
                 secrets.append((status.st_dev, status.st_ino))
-    return _Folder(changed, frozenset(secrets), tuple(below))
+    return _SecretFolder(changed, frozenset(secrets), tuple(below))
 
 
 @lru_cache(maxsize=16_384)
 def _possible(name: str) -> bool:
-    """Whether a file of this name may be secret in an ordinary folder: the whole path takes much longer to judge."""
+    """Return whether a file of this name may be secret in an ordinary folder; judging a whole path takes much
+    longer."""
     return is_secret(PurePath(name)) or folded(name) in _LAST
 
 
 def _stores(home: Path) -> Iterator[tuple[str, int]]:
-    """Where secrets lie outside of a workspace, and how many levels deep."""
+    """Yield folders with secrets outside of a workspace, and how deep to search them."""
     yield str(home), 0
     yield "/etc", 0
     for name in SECRET_FOLDERS:
@@ -149,7 +158,7 @@ def _stores(home: Path) -> Iterator[tuple[str, int]]:
 
 
 def _own_keys() -> frozenset[tuple[int, int]]:
-    """ba's own files of keys."""
+    """Return the inodes of ba's own key files."""
     found: set[tuple[int, int]] = set()
     for path in places().secrets:
         with suppress(OSError):

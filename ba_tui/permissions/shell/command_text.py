@@ -1,6 +1,6 @@
-"""What the text of a command or of code tells without a grammar: its words, the paths they name, how risky it looks.
+"""Hints from the text of a command or of code without a grammar: words, the paths they name, how risky they look.
 
-These are hints that make a verdict stricter; none of them ever allows a command.
+Hints only make a verdict stricter; none ever allows a command.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ _CODE_NETWORK = regex(
 
 
 def risks_of(command: str, outside: bool) -> tuple[Risk, ...]:
-    """What a person should know before allowing ``command``, as far as its text tells."""
+    """Return what the user should know before allowing ``command``, from its text alone."""
     return _risks(*findings(command[:LOOKED_AT]), outside)
 
 
 def findings(command: str) -> tuple[bool, bool, bool]:
-    """Whether a shell command writes, uses the network, destroys."""
+    """Return whether a shell command writes, uses the network, destroys."""
     parts = [part[:LONGEST_PART] for part in _SIMPLE.split(command)]
     destructive = any(_DESTRUCTIVE.search(part) for part in parts)
     writes = destructive or bool(_REDIRECTS.search(command)) or any(_WRITES.search(part) for part in parts)
@@ -94,7 +94,7 @@ def findings(command: str) -> tuple[bool, bool, bool]:
 
 
 def risks_of_code(code: str, outside: bool) -> tuple[Risk, ...]:
-    """The same of Python code; where that starts programs, what its texts would do as shell commands counts too."""
+    """Return the same for Python code. If it starts programs, its strings are checked as shell commands too."""
     code = code[:LOOKED_AT]
     destructive = bool(_CODE_DESTRUCTIVE.search(code))
     writes, network = destructive or bool(_CODE_WRITES.search(code)), bool(_CODE_NETWORK.search(code))
@@ -116,26 +116,26 @@ def _risks(writes: bool, network: bool, destructive: bool, outside: bool) -> tup
 
 
 def without_operators(code: str) -> str:
-    """Python code without the stars and slashes that stand alone, which a shell would take for patterns and paths."""
+    """Return Python code without stand-alone stars and slashes, which a shell would read as patterns and paths."""
     return _OPERATOR.sub(" ", code)
 
 
 def literals(code: str) -> str:
-    """The texts in Python code that may name a path, one a line; addresses and lone slashes are none."""
+    """Return the strings of Python code that may name a path, one per line, without addresses and lone slashes."""
     texts = (match.group(1) for match in _LITERAL.finditer(code[:LOOKED_AT]) if match.group(1))
     plain = (_PLACE.sub("x", _ADDRESS.sub("", text.strip("\"'"))) for text in texts)
     return "\n".join(text for text in plain if text.strip("/ "))
 
 
 def rememberable(command: str) -> bool:
-    """Whether ``command`` may become a rule: one short line that reads as what it is."""
+    """Return whether ``command`` may become a rule: one short, printable line without wildcards."""
     return (
         0 < len(command) <= LONGEST_RULE and command.isprintable() and command == command.strip() and "*" not in command
     )
 
 
 def split_words(command: str) -> list[str]:
-    """The words of ``command``, quotes removed, and the pieces of them that could name a file."""
+    """Return the words of ``command`` without quotes, and the pieces of them that could name a file."""
     try:
         lexer = shlex.shlex(command[:LOOKED_AT], posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
@@ -149,7 +149,8 @@ def split_words(command: str) -> list[str]:
 
 
 def named_paths(command: str, workspace: Workspace, cwd: Path) -> Iterator[tuple[Path, Path]]:
-    """Paths that words of ``command`` may name, as written and with links followed; patterns are tried on the disk."""
+    """Yield paths that words of ``command`` may name, as written and with links followed. Patterns are expanded on
+    disk."""
     for word in split_words(command):
         plain = _HOME.sub("~", word)
         for candidate in (plain, *_matches(plain, cwd)):
@@ -160,7 +161,7 @@ def named_paths(command: str, workspace: Workspace, cwd: Path) -> Iterator[tuple
 
 
 def looks_outside(command: str, workspace: Workspace, cwd: Path) -> bool:
-    """Whether a word of ``command`` that is written like a path leads out of the workspace."""
+    """Return whether a word of ``command`` that looks like a path leads out of the workspace."""
     if not workspace.contains(cwd):
         return True
     for word in split_words(command):
@@ -176,7 +177,7 @@ def looks_outside(command: str, workspace: Workspace, cwd: Path) -> bool:
 
 
 def _matches(word: str, cwd: Path) -> list[str]:
-    """What the shell would make of a word with wildcards, here and now."""
+    """Return what the shell would currently expand a wildcard word to."""
     if "**" in word or len(word) > LONGEST_RULE or not glob.has_magic(word):
         return []
     try:

@@ -1,48 +1,119 @@
-"""What is thought of a shell command: its simple commands with their paths, and why each of them is more than reading.
+"""Resolves a shell command: its simple commands with their paths, and why each does more than read.
 
-Rules and modes have the last word in ``policy``; what commands are known to do stands in ``known_commands``.
+The final decision is up to rules and modes in ``policy``; ``known_commands`` describes commands. Nothing is run:
+project files and repositories are recognised by their names and contents.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, TouchedPath, is_secret
-from ba_tui.permissions.shell.programs.call_reading import read_call, unresolved
-from ba_tui.permissions.shell.programs.call_results import Beyond, CallReading
-from ba_tui.permissions.shell.programs.filter_scripts import OPEN_VARIABLES, shows_no_secrets
-from ba_tui.permissions.shell.programs.known_commands import KnownCommands, known, plain_name
-from ba_tui.permissions.shell.programs.project_files import lying, shadowed
-from ba_tui.permissions.shell.programs.repositories import foreign_repository
-from ba_tui.permissions.shell.programs.word_paths import (
+from ba_tui.permissions.shell.call_reading import Beyond, CallReading, read_call, unknown_value
+from ba_tui.permissions.shell.filter_scripts import OPEN_VARIABLES, shows_no_secrets
+from ba_tui.permissions.shell.known_commands import KnownCommands, known, plain_name
+from ba_tui.permissions.shell.simple_commands import (
+    GROUPED,
+    ExpandedCommand,
+    ExpandedScript,
+    FolderRead,
+    InputSource,
+    KnownListing,
+    ResolvedCommand,
+    ShellWord,
+    Surplus,
+)
+from ba_tui.permissions.shell.walker import expand_script
+from ba_tui.permissions.shell.word_paths import (
     Disk,
     See,
     TooMany,
     fits_secret,
-    has_names,
+    has_several_names,
     may_be_secret,
     nameable,
-    odd_below,
+    odd_file_below,
     path_of,
     pieces,
     seems,
 )
-from ba_tui.permissions.shell.resolved_command import GROUPED, FolderRead, ResolvedCommand, Surplus
-from ba_tui.permissions.shell.walk.expansion import expand_script
-from ba_tui.permissions.shell.walk.values import ExpandedCommand, ExpandedScript, InputSource, KnownListing, ShellWord
+from ba_tui.resources import read_regular
+
+_LARGEST = 1_000_000
+
+
+def file_matching(patterns: Sequence[str], folder: Path, root: Path) -> str:
+    """Return the name of a file that matches one of ``patterns``, in ``folder`` or a parent up to ``root``; empty for
+    none.
+
+    Text after a ``~`` in a pattern must occur in the file.
+    """
+    above = [place for place in folder.parents if place.is_relative_to(root)]
+    for place in (folder, *above):
+        for pattern in patterns:
+            name, _, said = pattern.partition("~")
+            if any(place.glob(name)) if "*" in name else (place / name).exists() and _says(place / name, said):
+                return name
+    return ""
+
+
+def _says(file: Path, said: str) -> bool:
+    try:
+        return not said or bool(re.search(said, read_regular(file, _LARGEST).decode("utf-8", "replace")))
+    except OSError:
+        return True
+
+
+def is_shadowed(name: str, root: Path) -> bool:
+    """Return whether the program search path finds a program of the workspace first."""
+    search = _search(os.environ.get("PATH", ""), str(root))
+    place = next((place for place in search if os.path.lexists(f"{root}/{place}/{name}")), "") if search else ""
+    return bool(place)
+
+
+@lru_cache(maxsize=8)
+def _search(path: str, root: str) -> tuple[str, ...]:
+    """Return the entries of ``path`` that are in the workspace, relative to its root."""
+    places = (
+        os.path.relpath(place or ".", root) if place.startswith("/") else place for place in path.split(os.pathsep)
+    )
+    return tuple(place for place in places if place != ".." and not place.startswith("../"))
+
+
+def foreign_repository(place: Path, see: Callable[[str, Path], Sequence[TouchedPath]]) -> bool:
+    """Return whether git would use settings of a repository other than that of a workspace folder.
+
+    A folder with ``HEAD`` may be a bare repository, and ``commondir`` redirects git; git needs little else.
+    """
+    place = Path(os.path.realpath(place))
+    for folder in (place, *place.parents):
+        try:
+            seen = see(str(folder), folder)
+        except PathRefused:
+            return True
+        if not any(each.inside for each in seen):
+            return False
+        if os.path.lexists(folder / "HEAD"):
+            return True
+        if os.path.lexists(folder / ".git"):
+            own = any("." in each.places for each in seen)
+            return not own or os.path.lexists(folder / ".git" / "commondir")
+    return False
+
 
 LONGEST_SHOWN = 60
 MOST_FOLDERS = 8
 _SINKS = regex(r"/dev/(?:null|zero|full)")
-"""Files that anything may be written to; where a descriptor leads is known only when it runs."""
+"""Files that any command may write. The target of a descriptor is unknown before the command runs."""
 _INPUTS = regex(r"/dev/(?:null|zero|full|stdin|fd/\d+|u?random)|/proc/self/fd/\d+")
 _INPUT = regex(r"(?:^|[=@:,]|^-\w+)-$|\b(?:dev|proc)/")
 _DESCRIPTOR = regex(r"\bdev/fd/|\bproc/")
@@ -67,7 +138,7 @@ _EXPORTS = ("export", "declare", "typeset", "readonly", "local")
 
 @frozen
 class ResolvedScript:
-    """``trouble``: why ``commands`` may not be all that runs, one line."""
+    """``trouble``: why ``commands`` may be incomplete, in one line."""
 
     commands: tuple[ResolvedCommand, ...]
     trouble: str = ""
@@ -75,7 +146,8 @@ class ResolvedScript:
 
 @frozen
 class _Ground:
-    """What holds for all simple commands of one command. ``start`` is where it would run, ``root`` the workspace's."""
+    """The context of all simple commands of one command. ``start``: its working directory; ``root``: the workspace's
+    root."""
 
     about: KnownCommands
     root: Path
@@ -88,10 +160,10 @@ class _Ground:
 
 
 def resolve_script(command: str, root: Path, folder: Path, see: See) -> ResolvedScript:
-    """``folder`` is where the command would run, ``root`` the workspace's."""
+    """Return the resolved commands. ``folder``: the working directory; ``root``: the workspace's root."""
     about = known()
     script = expand_script(command)
-    # A script names the same files again and again; what was found when one was first named holds for all of it.
+    # A script names the same files repeatedly; the first result for a file is used throughout.
     once = cache(see)
     foreign = cache(partial(foreign_repository, see=once))
     ground = _Ground(about, root, folder, once, foreign, script.own, script.grouped, Disk())
@@ -102,7 +174,7 @@ def resolve_script(command: str, root: Path, folder: Path, see: See) -> Resolved
 
 
 def _beside(script: ExpandedScript, about: KnownCommands) -> str:
-    """What is wrong with variables that are set or used where no command names them."""
+    """Return what is wrong with variables that are set or used outside of simple commands; empty for nothing."""
     for name in sorted(script.bound - about.variables - _COUNTERS):
         if _DANGEROUS.fullmatch(name):
             return f"setting `{name}` may change what commands do"
@@ -113,7 +185,7 @@ def _beside(script: ExpandedScript, about: KnownCommands) -> str:
 
 @dataclass(slots=True)
 class _Resolution:
-    """One simple command on its way to a ``ResolvedCommand``."""
+    """Resolves one simple command."""
 
     simple: ExpandedCommand
     ground: _Ground
@@ -171,7 +243,7 @@ class _Resolution:
         return "unseen" if named else self.simple.incoming
 
     def _only_data(self, path: tuple[str, ...]) -> bool:
-        """Whether what comes in can't tell it what to do."""
+        """Return whether its input can't control what it does."""
         words = [word.text for word in self.simple.argv]
         if any(surplus.binding for surplus in self.surplus):
             return False
@@ -185,7 +257,7 @@ class _Resolution:
 
     @staticmethod
     def _rest(path: tuple[str, ...], words: tuple[str | None, ...]) -> tuple[str | None, ...]:
-        """The words behind the subcommand."""
+        """Return the words after the subcommand."""
         if len(path) < 2:
             return words[1:]
         last = next((at for at in range(len(words) - 1, 0, -1) if words[at] == path[-1]), 0)
@@ -209,7 +281,7 @@ class _Resolution:
                 self.stops.append(f"setting `{name}` may change what commands do")
 
     def _plain(self, name: str, value: str | None) -> bool:
-        """Whether a variable only changes how things look. Some may also hold a path, and messages are loaded there."""
+        """Return whether a variable only changes appearance. Some of these may also hold a path to messages."""
         harmless = name in self.ground.about.variables and _SETTING.fullmatch(value or "")
         return bool(harmless) or (value == "" and f"{name}=" in self.ground.about.variables)
 
@@ -219,7 +291,7 @@ class _Resolution:
             return None
         first = argv[0]
         if first.text is None or first.glob or not first.text:
-            self.stops.append(unresolved(ShellWord(None, first.raw)) if first.raw else "it names no program")
+            self.stops.append(unknown_value(ShellWord(None, first.raw)) if first.raw else "it names no program")
             return None
         if first.text in _EXPORTS and self._exports(argv[1:]):
             return CallReading((first.text,), known=True)
@@ -229,7 +301,7 @@ class _Resolution:
 
     def _exports(self, words: Several[ShellWord]) -> bool:
         if not words:
-            # It prints all variables then.
+            # Without arguments it prints all variables.
             return False
         for word in words:
             name = _NAME.match(word.text or word.raw)
@@ -242,11 +314,11 @@ class _Resolution:
         return True
 
     def _loading(self, reading: CallReading) -> None:
-        """A program that runs what files of the project name, whatever it is told to do."""
+        """Note that a program runs code named by project files, whatever its arguments."""
         if (folder := self.folder) is None:
             return
         for call, files in self.ground.about.loads.get(reading.path[0], ()):
-            if reading.path[: len(call)] == call and (found := lying(files, folder, self.ground.root)):
+            if reading.path[: len(call)] == call and (found := file_matching(files, folder, self.ground.root)):
                 reading.beyond.append(Beyond(0, f"`{call[0]}` would run code that {found} names", binding=False))
 
     def _paths(self, reading: CallReading) -> None:
@@ -254,7 +326,7 @@ class _Resolution:
         if folder is None:
             self.stops.append("its folder is known only when it runs")
             return
-        # Words of a program that is known well are files as they stand; to others a piece of them may be one.
+        # For a well-known program, words are complete file names; for others, pieces of them may be file names.
         known_well = reading.path[0] in self.ground.about.plain
         for word in reading.files:
             self._look(word, self.reads, folder, pieced=not known_well)
@@ -275,7 +347,7 @@ class _Resolution:
             self._listed(listing, folder)
 
     def _place(self, reading: CallReading) -> Path | None:
-        """Where it reads: in the folder that it runs in, or that options name, one seen from the other."""
+        """Return the folder in which it reads: its working directory, changed by options in turn."""
         folder = self.folder
         if folder is not None and folder != self.ground.root:
             self._look(ShellWord(".", "."), self.reads, folder)
@@ -287,12 +359,12 @@ class _Resolution:
         return folder
 
     def _lists(self) -> bool:
-        """Whether the program shows names and figures of files, and nothing that is in them."""
+        """Return whether the program shows names and sizes of files, but no contents."""
         argv = self.simple.argv
         return bool(argv) and plain_name(argv[0].text or "") in self.ground.about.listers
 
     def _texts(self, word: ShellWord, folder: Path) -> list[str]:
-        """The paths that ``word`` comes to, as the program is given them."""
+        """Return the paths that ``word`` expands to, as the program receives them."""
         if word.text is None:
             return []
         text = path_of(word, word.text)
@@ -301,16 +373,16 @@ class _Resolution:
         except TooMany:
             texts = []
         if not texts or (word.split and not all(map(_UNPARTED.fullmatch, texts))):
-            self.stops.append(unresolved(word))
+            self.stops.append(unknown_value(word))
         return texts
 
     def _look(
         self, word: ShellWord, into: list[TouchedPath], folder: Path, *, loose: bool = False, pieced: bool = False
     ) -> None:
-        """The paths that ``word`` may name. ``loose``: it may be no path at all; ``pieced``: or name one in a piece."""
+        """Record the paths that ``word`` may name. ``loose``: it may be no path; ``pieced``: a piece may be one."""
         texts = self._texts(word, folder)
         if word.glob and self._lists():
-            # A pattern fits a file with secrets beside all others: its name and its size are no secrets.
+            # A pattern may also match a file with secrets, whose name and size are not secret.
             texts = [text for text in texts if text[0] == "/" or ".." in text or not is_secret(folder / text)]
             word = replace(word, glob=False)
         if word.glob and not loose and any(text.startswith("-") for text in texts):
@@ -332,7 +404,7 @@ class _Resolution:
             if into is not self.reads and text.lower().startswith(("file:", "~")):
                 into.extend(self.ground.see(text, folder))
         except PathRefused:
-            shown = repr(text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…")
+            shown = repr(clipped(text, LONGEST_SHOWN))
             self.stops.append(f"the path {shown} can't be resolved")
 
     def _redirects(self) -> None:
@@ -342,7 +414,7 @@ class _Resolution:
                 for word in target.among:
                     self._look(word, self.reads, self.folder)
             elif target.text is None or target.glob:
-                self.stops.append(unresolved(ShellWord(None, target.raw)))
+                self.stops.append(unknown_value(ShellWord(None, target.raw)))
             elif (_SINKS if write else _INPUTS).fullmatch(target.text):
                 continue
             elif target.text.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -354,16 +426,16 @@ class _Resolution:
                 self._see(path_of(target, target.text), self.writes if write else self.reads, folder)
 
     def _listed(self, listing: KnownListing, folder: Path) -> None:
-        """The files that another command lists, which this one reads."""
+        """Record the files that another command lists and this one reads."""
         for root in listing.roots:
             self._look(ShellWord(root, root), self.reads, folder)
         if listing.held:
             self._unsure("names that another command lists are known only when it runs")
-        # Names of which that is not certain are looked up from where it runs, wherever they were listed.
+        # Uncertain names are resolved in the working directory, wherever they were listed.
         for root in listing.roots[:1] if listing.held else listing.roots:
             place = folder / os.path.expanduser(root)  # noqa: PTH111 - must not raise
             self.below.append(FolderRead(place, listing.names))
-            found = odd_below(place, listing, partial(seems, self.ground.see))
+            found = odd_file_below(place, listing, partial(seems, self.ground.see))
             if found and found.held:
                 self._unsure(f"of the files that it gets, {found.why}")
             elif found:
@@ -373,25 +445,25 @@ class _Resolution:
         self.loose = self.loose or why
 
     def _unsure(self, why: str) -> None:
-        """Some words may come to other files than it may read, or to options: nothing but *reading* covers that."""
+        """Note that words may expand to forbidden files or options, so that only *reading* covers the command."""
         self.unsure = True
         self._loosen(why)
 
     def _repository(self, folder: Path) -> None:
-        """Another repository may bring settings that run programs."""
+        """Refuse git in another repository, whose settings may run programs."""
         if self.ground.foreign(folder):
             self.stops.append("`git` would use the settings of another repository")
 
     def _loose(self, reading: CallReading | None) -> str:
-        """Why it may run unasked only where a sandbox holds it."""
+        """Return why it may run without asking only in a sandbox; empty if it may anywhere."""
         if self.ground.grouped:
             return GROUPED
         programs = (*self.simple.wrappers, reading.path[0]) if reading else self.simple.wrappers
-        if own := next((name for name in programs if shadowed(name, self.ground.root)), ""):
+        if own := next((name for name in programs if is_shadowed(name, self.ground.root)), ""):
             return f"`{own}` may be a program of this folder"
         if self.loose or (reading and reading.loose):
             return self.loose or (reading.loose if reading else "")
-        twin = next((seen for seen in self.reads if has_names(seen.path)), None)
+        twin = next((seen for seen in self.reads if has_several_names(seen.path)), None)
         return f"{twin.shown} has hard links, which may be files with secrets" if twin else ""
 
 

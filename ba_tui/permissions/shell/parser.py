@@ -1,17 +1,240 @@
-"""Commands of the shell read exactly as bash reads them: lists, pipelines, compounds, redirections, here-documents.
+"""Parses shell commands exactly as bash does: simple commands, lists, pipelines, compounds, redirections.
 
-Words stand in ``words``; which commands come of a tree in ``walk.expansion``. Nothing here judges.
+``words`` parses words; ``walker`` finds the commands that a tree runs. Nothing is judged here.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.commands import SimpleReader
-from ba_tui.permissions.shell.tokens import Token, UnreadableCommand
-from ba_tui.permissions.shell.tree import Chain, CommandList, Compound, Node, Pipeline
-from ba_tui.permissions.shell.words import DEEPEST
+from ba_tui.permissions.shell.tree import (
+    Chain,
+    CommandList,
+    Compound,
+    Node,
+    Pipeline,
+    Redirection,
+    SimpleCommand,
+    Token,
+    TokenFindings,
+    UnreadableCommand,
+    VariableAssignment,
+)
+from ba_tui.permissions.shell.words import BLANK, DEEPEST, Lexer
+
+_REDIRECT = regex(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|()(&>>|&>(?!\())")
+_REDIRECTING = frozenset("0123456789{<>&")
+_ASSIGNED = regex(r"([A-Za-z_][A-Za-z0-9_]*)(\[|\+?=)")
+_NUMBER = regex(r"[0-9]+-?|-")
+_JOINED = regex(r"(?<!\\)(?:\\\\)*\\$")
+_INDEX = regex(r"\[[\w .,:/@-]*\]=")
+_OPENING = regex(r"[ \t]*\(")
+_EQUALS = regex(r"\+?=")
+DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly", "alias"})
+
+
+class SimpleReader(Lexer):
+    """Parses one simple command, and the text between commands."""
+
+    def __init__(self, text: str, findings: TokenFindings, depth: int = 0, posix: bool = False) -> None:
+        super().__init__(text, findings, depth, posix)
+        self.waiting: list[tuple[Redirection, str, bool, bool]] = []
+        self.nested: int = 0
+
+    def function(self, name: str | None) -> Node:
+        """Parse a function whose name and opening parenthesis were consumed."""
+        raise NotImplementedError
+
+    # -- blanks, newlines, here-documents
+
+    def blank(self) -> None:
+        char = self.text[self.at : self.at + 1]
+        if char in BLANK:
+            self.spaces()
+            char = self.text[self.at : self.at + 1]
+        if char == "#":
+            end = self.text.find("\n", self.at)
+            self.at = len(self.text) if end < 0 else end
+
+    def lines(self) -> None:
+        """Skip blanks, comments and line ends."""
+        self.blank()
+        while self.text.startswith("\n", self.at):
+            self.at += 1
+            self.bodies()
+            self.blank()
+
+    def bodies(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for redirect, delimiter, quoted, strip in waiting:
+            body = self._body(delimiter, quoted, strip)
+            if quoted:
+                redirect.body = Token(self.at)
+                redirect.body.add(body, True)
+            else:
+                redirect.body = type(self)(body, self.findings, self.depth + self.nested + 1, self.posix).here()
+
+    def _body(self, delimiter: str, quoted: bool, strip: bool) -> str:
+        lines: list[str] = []
+        logical, fresh = "", True
+        while True:
+            if self.at >= len(self.text):
+                raise UnreadableCommand("a here-document is not closed")
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end
+            line = self.text[self.at : end]
+            self.at = min(end + 1, len(self.text))
+            if strip and fresh:
+                line = line.lstrip("\t")
+            joined = not quoted and _JOINED.search(line)
+            logical = (logical + line[:-1]) if joined else logical + line
+            if not joined and logical == delimiter:
+                return "".join(lines)
+            lines.append(line + "\n")
+            fresh = not joined
+            if fresh:
+                logical = ""
+
+    def only_bash(self, what: str) -> None:
+        if self.posix:
+            raise UnreadableCommand(f"shells disagree about {what!r}")
+
+    def words(self, lines: bool = False) -> list[Token]:
+        """Parse all words from here; ``lines``: also across line ends."""
+        found: list[Token] = []
+        while True:
+            if lines:
+                self.lines()
+            else:
+                self.blank()
+            start = self.at
+            token = self.word()
+            if self.at == start:
+                return found
+            found.append(token)
+
+    def needed(self) -> Token:
+        start = self.at
+        token = self.word()
+        if self.at == start:
+            raise UnreadableCommand("a word is missing")
+        return token
+
+    def redirect(self, found: list[Redirection]) -> bool:
+        # Most words are no redirection, and the pattern is slow to reject them.
+        if self.text[self.at : self.at + 1] not in _REDIRECTING or not (match := _REDIRECT.match(self.text, self.at)):
+            return False
+        self.at = match.end()
+        descriptor, operator = match.group(1) or "", match.group(2) or match.group(4)
+        if operator in ("&>", "&>>", "<<<", ">&", "<&") and (operator[0] == "&" or operator == "<<<"):
+            self.only_bash(operator)
+        if descriptor.startswith("{"):
+            self.only_bash("{name}>")
+            self.findings.wild.add(descriptor[1:-1])
+            self.findings.bound.add(descriptor[1:-1])
+        self.spaces()
+        start = self.at
+        target = self.needed()
+        if operator in ("<<", "<<-"):
+            found.append(self._heredoc(target, operator == "<<-", self.text[start : self.at]))
+        elif operator == "<<<":
+            found.append(Redirection("here", target, descriptor, target))
+        else:
+            descriptor = descriptor or ("0" if operator == "<>" else "")
+            found.append(Redirection(self._kind(operator, target), target, descriptor))
+        return True
+
+    def _kind(self, operator: str, target: Token) -> Literal["read", "write", "copy"]:
+        literal = target.literal()
+        if operator == "<&" or (operator == ">&" and literal is not None and _NUMBER.fullmatch(literal)):
+            return "copy"
+        if self.text.startswith(("<(", ">("), target.start) and len(target.parts) == 1:
+            return "copy"
+        return "read" if operator == "<" else "write"
+
+    def _heredoc(self, target: Token, strip: bool, raw: str) -> Redirection:
+        delimiter = target.literal()
+        if delimiter is None or "$" in raw or "\n" in raw:
+            raise UnreadableCommand("the delimiter of a here-document can't be parsed")
+        redirect = Redirection("here", target)
+        self.waiting.append((redirect, delimiter, raw != delimiter, strip))
+        return redirect
+
+    def simple(self) -> Node:
+        command = SimpleCommand(self.at)
+        while True:
+            command.end = self.at
+            self.spaces()
+            if self.redirect(command.redirects):
+                continue
+            if self.text.startswith("#", self.at):
+                break
+            if self._assignment(command):
+                continue
+            start = self.at
+            token = self.word()
+            if self.at == start:
+                break
+            if not command.words:
+                self.findings.programs.add(token.raw)
+            command.words.append(token)
+            if len(command.words) == 1 and (opening := _OPENING.match(self.text, self.at)):
+                if command.assignments or command.redirects:
+                    raise UnreadableCommand("a parenthesis follows a word")
+                self.at = opening.end()
+                return self.function(token.literal())
+        if not (command.words or command.assignments or command.redirects):
+            raise UnreadableCommand("a command is missing")
+        command.source = self.text[command.start : command.end].strip()
+        return command
+
+    def _assignment(self, command: SimpleCommand) -> bool:
+        """Parse ``name=value`` where the shell treats it as one: before the command, or a list after ``declare``."""
+        if command.words and command.words[0].bare() not in DECLARING:
+            return False
+        match = _ASSIGNED.match(self.text, self.at)
+        if match is None:
+            return False
+        if command.words and (match.group(2) == "[" or not self.text.startswith("(", match.end())):
+            return False
+        place, self.at = self.at, match.end()
+        indexed = match.group(2) == "["
+        append = match.group(2) == "+="
+        index = Token(self.at)
+        if indexed:
+            self.sum(index, "]")
+            more = _EQUALS.match(self.text, self.at)
+            if more is None:
+                self.at = place
+                return False
+            self.at = more.end()
+            append = len(more.group()) > 1
+        self._assigned(command, VariableAssignment(match.group(1), Token(self.at), append=append, indexed=indexed))
+        command.assignments[-1].value.runs.extend(index.runs)
+        return True
+
+    def _assigned(self, command: SimpleCommand, found: VariableAssignment) -> None:
+        if self.text.startswith("(", self.at):
+            self.only_bash("a list of values")
+            self.at += 1
+            found.items = self.words(lines=True)
+            if not self.text.startswith(")", self.at):
+                raise UnreadableCommand("a list of values is not closed")
+            self.at += 1
+            for item in found.items:
+                if self.text.startswith("[", item.start) and not _INDEX.match(self.text, item.start):
+                    raise UnreadableCommand("an index in a list of values can't be parsed")
+        else:
+            found.value = self.word()
+        found.value.end = self.at
+        if found.items is not None or found.indexed:
+            self.findings.lists.add(found.name)
+        self.findings.sources.setdefault(found.name, []).extend(found.items or [found.value])
+        command.assignments.append(found)
+
 
 _MATCHING = frozenset({"=", "==", "!=", "=~"})
 _COPROCESS = regex(r"[A-Za-z_]\w*[ \t]+(?=\(|(?:\{|\[\[|if|while|until|for|select|case)[ \t\n])", re.ASCII)
@@ -29,13 +252,13 @@ _NOT_POSIX = frozenset({"[[", "select", "function", "time", "coproc"})
 
 
 class Parser(SimpleReader):
-    """Reads a whole text as commands."""
+    """Parses a whole text as commands."""
 
     def whole(self) -> CommandList:
-        """All commands of the text."""
+        """Parse all commands of the text."""
         found = self._sequence()
         if self.at < len(self.text):
-            raise UnreadableCommand(f"it is not understood from {self.text[self.at : self.at + 20]!r} on")
+            raise UnreadableCommand(f"it can't be parsed from {self.text[self.at : self.at + 20]!r} on")
         self.bodies()
         return found
 
@@ -61,7 +284,7 @@ class Parser(SimpleReader):
     # -- lists
 
     def _sequence(self) -> CommandList:
-        """Chains up to what closes the list, which stays."""
+        """Parse chains up to the token that closes the list, without consuming it."""
         found = CommandList()
         self.lines()
         while self.at < len(self.text) and not self._closes():
@@ -162,7 +385,7 @@ class Parser(SimpleReader):
             return self._with_redirects(Compound("subshell", [self.program(")")]))
         keyword = self._keyword()
         if keyword in _CLOSERS:
-            raise UnreadableCommand(f"{keyword!r} stands where a command belongs")
+            raise UnreadableCommand(f"{keyword!r} is in the place of a command")
         if keyword in _KEYWORDS:
             if keyword in _NOT_POSIX:
                 self.only_bash(keyword)
@@ -230,7 +453,7 @@ class Parser(SimpleReader):
             return block
         name = self.word().bare()
         if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise UnreadableCommand("the variable of a loop is not understood")
+            raise UnreadableCommand("the variable of a loop can't be parsed")
         words: list[Token] = []
         self.lines()
         if self._keyword() == "in":
@@ -263,7 +486,7 @@ class Parser(SimpleReader):
                     break
                 self.at += 1
             if not self.text.startswith(")", self.at):
-                raise UnreadableCommand("a pattern of 'case' is not understood")
+                raise UnreadableCommand("a pattern of 'case' can't be parsed")
             self.at += 1
             self._deeper()
             block.bodies.append(self._sequence())
@@ -275,7 +498,7 @@ class Parser(SimpleReader):
                 raise UnreadableCommand("an item of 'case' is not closed")
 
     def _test(self) -> Compound:
-        """``[[ … ]]`` after its opening."""
+        """Parse ``[[ … ]]`` after its opening."""
         tokens: list[Token] = []
         while True:
             self.lines()
@@ -297,7 +520,7 @@ class Parser(SimpleReader):
             name = token.bare()
             if name in ARITHMETIC or name in ("-v", "-R"):
                 if after is None or (before is None and name in ARITHMETIC):
-                    raise UnreadableCommand("a comparison in [[ is not understood")
+                    raise UnreadableCommand("a comparison in [[ can't be parsed")
                 for operand in (before, after) if name in ARITHMETIC and before else (after,):
                     self.note(operand)
                     self.findings.counted_runs.extend(operand.runs)
@@ -323,7 +546,7 @@ class Parser(SimpleReader):
         self.lines()
         body = self._command()
         if not isinstance(body, Compound) or not name:
-            raise UnreadableCommand("a function is not understood")
+            raise UnreadableCommand("a function can't be parsed")
         return Compound("function", [body], name=name)
 
     def _coproc(self) -> Node:
@@ -339,3 +562,28 @@ class Parser(SimpleReader):
         while self.redirect(block.redirects):
             self.spaces()
         return block
+
+
+def piped_words(script: str) -> list[list[Sequence[str]]]:
+    """Return, for each pipe outside of subshells, the first two words of each of its parts; none if ``script`` can't be
+    parsed. Words that are unknown before it runs are empty."""
+    try:
+        pipes = list(_pipes(Parser(script, TokenFindings()).whole()))
+    except (UnreadableCommand, RecursionError):
+        return []
+    parts = ([part.words[:2] if isinstance(part, SimpleCommand) else () for part in pipe.items] for pipe in pipes)
+    return [[[word.literal() or "" for word in words] for words in pipe] for pipe in parts]
+
+
+def _pipes(node: Node) -> Iterator[Pipeline]:
+    match node:
+        case Pipeline():
+            yield node
+        case Chain(items=items) | CommandList(items=items):
+            for item in items:
+                yield from _pipes(item)
+        case Compound(kind="group" | "loop" | "branch", bodies=bodies):
+            for body in bodies:
+                yield from _pipes(body)
+        case _:
+            return

@@ -1,6 +1,6 @@
-"""Words of a shell command read exactly as bash reads them: quotes, expansions, substitutions, arithmetic.
+"""Parses words of a shell command exactly as bash does: quotes, expansions, substitutions, arithmetic.
 
-How words make commands stands in ``parser``; what they come to when they run in ``walk.word_values``.
+``parser`` builds commands from words; ``word_values`` computes their values.
 """
 
 from __future__ import annotations
@@ -8,9 +8,30 @@ from __future__ import annotations
 import re
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.permissions.shell.escapes import ANSI, ansi_character
-from ba_tui.permissions.shell.tokens import Token, TokenFindings, TokenPart, UnreadableCommand
-from ba_tui.permissions.shell.tree import Compound, Node
+from ba_tui.permissions.shell.tree import Compound, Node, Token, TokenFindings, TokenPart, UnreadableCommand
+
+ANSI = regex(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\])", re.DOTALL
+)
+_ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def ansi_character(match: re.Match[str]) -> str:
+    """Return the character of one match of ``ANSI``, an escape in ``$'…'``."""
+    two, four, eight, octal, control, letter, plain = match.groups()
+    if plain is not None:
+        return plain
+    number = two or four or eight
+    if number or octal:
+        code = int(number, 16) if number else int(octal, 8) & 0xFF
+        if not 0 < code <= 0x7F:
+            # Other values depend on the locale.
+            raise UnreadableCommand("an escape in $'' does not make a plain character")
+        return chr(code)
+    if control is not None:
+        raise UnreadableCommand("a control character is written in $''")
+    return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter)
+
 
 DEEPEST = 24
 
@@ -30,7 +51,7 @@ _TRANSFORMS = frozenset("QUuLEAaKk")
 
 
 class Lexer:
-    """Reads words from ``text``; commands inside substitutions are given to ``program``."""
+    """Parses words from ``text``; commands inside substitutions are passed to ``program``."""
 
     def __init__(self, text: str, findings: TokenFindings, depth: int = 0, posix: bool = False) -> None:
         if depth > DEEPEST:
@@ -42,20 +63,21 @@ class Lexer:
         self.findings = findings
 
     def program(self, closer: str) -> Node:
-        """The commands from here to ``closer``, which is eaten."""
+        """Parse the commands from here to ``closer``, and consume it."""
         raise NotImplementedError
 
     def inner(self, text: str) -> Node:
-        """The commands of a text of its own."""
+        """Parse the commands of a separate text."""
         raise NotImplementedError
 
     def spaces(self) -> None:
-        """Skip blanks and joined lines."""
+        """Skip blanks and line continuations."""
         if self.text[self.at : self.at + 1] in BLANK and (match := _SPACES.match(self.text, self.at)):
             self.at = match.end()
 
     def word(self, extended: bool = False) -> Token:
-        """The word that begins here. ``extended``: a pattern or expression inside ``[[``, where parentheses belong."""
+        """Parse the word that begins here. ``extended``: a pattern or expression inside ``[[``, where parentheses
+        belong."""
         token = Token(self.at)
         text, size = self.text, len(self.text)
         match = None if extended else _WHOLE.match(text, self.at)
@@ -137,7 +159,7 @@ class Lexer:
         token.parts.append(TokenPart("unknown", "", True))
 
     def _double(self, token: Token) -> None:
-        """The text between double quotes; the place is the opening one."""
+        """Parse text between double quotes, from the opening quote."""
         self.at += 1
         token.add("", True)
         while True:
@@ -154,7 +176,7 @@ class Lexer:
             self._expand(token, char, '"$`\\\n')
 
     def here(self) -> Token:
-        """All of the text, read as the body of a here-document whose delimiter is not quoted."""
+        """Parse the whole text as the body of a here-document with an unquoted delimiter."""
         token = Token(0, len(self.text))
         while self.at < len(self.text):
             match = _HERE.match(self.text, self.at)
@@ -253,7 +275,7 @@ class Lexer:
         token.add("".join(found), True)
 
     def _parameter(self, token: Token, quoted: bool) -> None:
-        """``${…}``; the place is the dollar."""
+        """Parse ``${…}`` from the dollar sign."""
         self.at += 2
         text = self.text
         prefix = ""
@@ -269,7 +291,7 @@ class Lexer:
             self.at += 1
         match = _PARAMETER.match(text, self.at)
         if match is None:
-            raise UnreadableCommand("an expansion in braces is not understood")
+            raise UnreadableCommand("an expansion in braces can't be parsed")
         name = match.group()
         self.at = match.end()
         indexed = text.startswith("[", self.at)
@@ -294,21 +316,21 @@ class Lexer:
         first, second = text[self.at : self.at + 1], text[self.at + 1 : self.at + 2]
         if first == "@":
             if second not in _TRANSFORMS and second != "}":
-                raise UnreadableCommand("${…@P} and its like run what is in a variable")
+                raise UnreadableCommand("${…@P} and similar expansions run the value of a variable")
             self.at += 1
         elif first == ":" and (not second or second not in "-=?+"):
             self.at += 1
             self.sum(token, "}")
             return
         elif not first or first not in ":-=?+#%/^,*":
-            raise UnreadableCommand("an expansion in braces is not understood")
+            raise UnreadableCommand("an expansion in braces can't be parsed")
         if first == "=" or (first == ":" and second == "="):
             self.findings.wild.add(name)
             self.findings.bound.add(name)
         self._braced(token, quoted)
 
     def _braced(self, token: Token, quoted: bool) -> None:
-        """The rest of ``${x…`` up to its brace. Nothing of it is kept but what runs."""
+        """Parse the rest of ``${x…`` up to its brace, and record only the commands that run in it."""
         aside = Token(self.at)
         while True:
             match = _BRACED.match(self.text, self.at)
@@ -338,7 +360,7 @@ class Lexer:
         token.behind.extend((*aside.parts, *aside.behind))
 
     def sum(self, token: Token, closer: str) -> None:
-        """Arithmetic from here to ``closer``, which is eaten. What is computed with is noted."""
+        """Parse arithmetic from here to ``closer``, and consume it. The operands are noted."""
         depth = 0
         aside = Token(self.at)
         while True:
@@ -354,7 +376,7 @@ class Lexer:
         match = _NAME.match(self.text, self.at)
         if match:
             if _SIDE_BY_SIDE.match(self.text, match.end()):
-                raise UnreadableCommand("arithmetic is not understood")
+                raise UnreadableCommand("arithmetic can't be parsed")
             self.findings.counted.add(match.group())
             self.at = match.end()
             return depth
@@ -380,14 +402,14 @@ class Lexer:
         elif char == ";" and closer == "))":
             self.at += 1
         else:
-            raise UnreadableCommand("arithmetic is not understood")
+            raise UnreadableCommand("arithmetic can't be parsed")
         return depth
 
     def note(self, token: Token) -> None:
-        """Keep which variables ``token`` computes with; text in quotes must be plain."""
+        """Record which variables ``token`` computes with; quoted text must be plain."""
         for part in (*token.parts, *token.behind):
             if part.kind == "text" and _NOT_PLAIN.search(part.text):
-                raise UnreadableCommand("arithmetic over text in quotes is not understood")
+                raise UnreadableCommand("arithmetic over text in quotes can't be parsed")
             if part.kind == "text":
                 self.findings.counted.update(_NAME.findall(part.text))
             elif part.kind != "number" and part.text:

@@ -1,1 +1,1 @@
-"""Which folders are trusted, and what trusting one vouches for. May import what permissions may."""
+"""Trusted folders and the content that trust covers. May import what permissions may."""

@@ -1,36 +1,146 @@
-"""What of a folder runs, or decides what runs, once the folder is trusted: which files, and what of them counts.
+"""The files of a folder that run, or decide what runs, once the folder is trusted; and copies of them to show changes.
 
-Whether it is trusted is the business of ``trust``. Nothing here is loaded or run.
+``grants`` decides whether a folder is trusted. Nothing is loaded or run here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
-from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.trust import TrustedItems
-from ba_tui.core.text.jsonc import read_jsonc
-from ba_tui.core.values import frozen
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.ports.permissions import TrustedItems
+from ba_tui.core.results import Diff
+from ba_tui.core.text.json_text import read_jsonc, read_object
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import clipped
+from ba_tui.core.values import frozen, late
 from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
-from ba_tui.permissions.trust.copies import digest
-from ba_tui.resources import read_regular
+from ba_tui.permissions.secrets.scanner import redact
+from ba_tui.resources import folder_slug, read_regular, save_whole
 from ba_tui.settings.claude.files import STRICT, parse_claude
 from ba_tui.settings.document import parse_document
+from ba_tui.settings.environment import holds_key, starts
 from ba_tui.settings.layers import leaves
 from ba_tui.settings.setters import open_to_anyone
-from ba_tui.settings.variable_names import holds_key, starts
 
 if TYPE_CHECKING:
-    from ba_tui.settings.sections.mcp import ServerSettings
+    from ba_tui.settings.sections.tools import ServerSettings
+
+# Needed only for a project with MCP servers.
+parse_servers = late("ba_tui.settings.mcp.files:parse_servers")
+given_variables, target = (late(f"ba_tui.settings.mcp.servers:{name}") for name in ("given_variables", "target"))
+
+MOST_OF_FILE = 200_000
+MOST_OF_ALL = 4_000_000
+LONGEST = 16_000_000
+LARGE = "({size} bytes: too large to be shown here)\n"
+BINARY = "(no text: {size} bytes, SHA-256 {digest})\n"
+
+
+@frozen
+class Copy:
+    """A file's earlier state; ``text`` is None if it was too large to keep."""
+
+    digest: str
+    text: str | None
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class TrustedCopies:
+    """Copies of trusted folders' files, one file per folder, to show later what changed. They decide nothing.
+
+    They are private to the user and limited in size.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, root: Path, fingerprint: str, contents: Mapping[str, bytes]) -> None:
+        """Store the contents of a folder. Raises StorageError."""
+        left = MOST_OF_ALL
+        files: dict[str, dict[str, Any]] = {}
+        for name, content in contents.items():
+            kept = len(content) <= min(left, MOST_OF_FILE)
+            left -= len(content) if kept else 0
+            files[name] = {"digest": digest(content), "text": shown_content(content) if kept else None}
+        record = {"root": str(root), "fingerprint": fingerprint, "files": files}
+        save_whole(self._file(root), json.dumps(record), mode=0o600)
+
+    def read(self, root: Path, fingerprint: str) -> dict[str, Copy]:
+        """Return the copies kept with ``fingerprint``; empty if none are or they can't be read."""
+        try:
+            known = read_object(read_regular(self._file(root), LONGEST)) or {}
+        except OSError:
+            return {}
+        if (known.get("root"), known.get("fingerprint")) != (str(root), fingerprint):
+            return {}
+        files: dict[str, Copy] = {}
+        for name, each in cast("dict[str, Any]", known.get("files") or {}).items():
+            match each:
+                case {"digest": str(digest), "text": str() | None as text}:
+                    files[name] = Copy(digest, text)
+                case _:
+                    return {}
+        return files
+
+    def drop(self, root: Path) -> None:
+        """Delete the copies of a folder. Raises StorageError."""
+        file = self._file(root)
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            text = f"{root} is not trusted any more, but {file} cannot be deleted: {error.strerror or error}."
+            raise StorageError(text, "It contains copies of the folder's tools and settings: delete it.") from error
+
+    def _file(self, root: Path) -> Path:
+        return self._folder / f"{folder_slug(root)}.json"
+
+
+def differences(contents: Mapping[str, bytes], before: Mapping[str, Copy]) -> tuple[tuple[Diff, ...], tuple[str, ...]]:
+    """Return every file that is new or changed since ``before``, and the names of deleted files."""
+    changed: list[Diff] = []
+    left = MOST_OF_ALL
+    for name, content in contents.items():
+        old = before.get(name)
+        if old and old.digest == digest(content):
+            continue
+        fits = len(content) <= min(left, MOST_OF_FILE)
+        left -= len(content) if fits else 0
+        now = shown_content(content) if fits else LARGE.format(size=len(content))
+        was = None if old is None else "(no copy was kept)\n" if old.text is None else old.text
+        changed.append(Diff(name, was, now))
+    gone = tuple(name for name in before if name not in contents)
+    changed += [Diff(name, before[name].text or "(no copy was kept)\n", "") for name in gone]
+    return tuple(changed), gone
+
+
+def shown_content(content: bytes) -> str:
+    """Return content as text with Unix line ends; binary content as its size and digest."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return BINARY.format(size=len(content), digest=digest(content))
+    if "\0" in text:
+        return BINARY.format(size=len(content), digest=digest(content))
+    return text.replace("\r\n", "\n")
+
 
 PARTS: Mapping[str, Sequence[str]] = {
     "hooks": (
@@ -52,25 +162,26 @@ PARTS: Mapping[str, Sequence[str]] = {
     "token counts": (".ba/token_encoders.yaml",),
     "settings": (".ba/config.yaml", ".ba/config.local.yaml"),
 }
-"""By kind, the files and folders below the project's root that ba, or what it understands of others, reads; a star
+"""Files and folders below the project's root that ba, or what it supports of other assistants, reads, by kind. ``*``
 stands for any name."""
 CLAUDE_SETTINGS = ".claude/settings"
-"""What the names of Claude Code's settings files begin with."""
+"""Prefix of Claude Code's settings files."""
 CLAUDE_KEYS = ("hooks", "disableAllHooks", "permissions", "env")
-"""What of them could loosen or run something, in a project that is trusted."""
+"""Their keys that could loosen or run something in a trusted project."""
 _NAMING = ("hooks", "MCP servers", "settings")
-"""Kinds whose files hold commands."""
+"""Kinds whose files contain commands."""
 MOST_FILES = 2_000
 MOST_BYTES = 50_000_000
-MOST_SHOWN = 1_000_000
-"""Bytes of a file that are read for the names in it alone."""
 SHOWN = 60
 
 
 @frozen
-class FoundFiles:
-    """One file; ``name`` is its path below the root, ``part`` the entry of PARTS it belongs to, empty for one that a
-    command in such a file names. ``target`` is where it leads, None where no link is on the way."""
+class TrustFile:
+    """A file that trust covers.
+
+    ``name``: its path below the root. ``part``: its entry in PARTS; empty if a command in such a file names it.
+    ``target``: where its links lead; None without links.
+    """
 
     kind: str
     part: str
@@ -79,7 +190,7 @@ class FoundFiles:
     target: Path | None = None
 
     def link(self, root: Path) -> str:
-        """Where it leads, for people; empty for no link."""
+        """Return where it leads, for display; empty if it is no link."""
         if self.target is None:
             return ""
         inside = self.target.is_relative_to(root)
@@ -88,11 +199,12 @@ class FoundFiles:
         return f"{self.name} → {where}{about}"
 
     def content(self) -> bytes:
-        """What of it counts: of settings only those that could loosen or run something, of secrets a hash. Empty for
-        nothing.
+        """Return the content that trust covers.
+
+        Of settings, only those that could loosen or run something; of secrets, a hash; empty if nothing is covered.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the file can't be read.
         """
         raw = read_regular(self.path, MOST_BYTES + 1)
         if self._secret:
@@ -108,20 +220,19 @@ class FoundFiles:
         return is_secret(self.path) or (self.target is not None and is_secret(self.target))
 
 
-def found_in(root: Path, own: Path) -> list[FoundFiles]:
-    """The files of ``root`` that count, links followed, by kind and name, and those that commands in them name.
-    What lies in ``own``, the person's config folder, does not, nor do compiled files: nothing here loads any.
+def found_in(root: Path, own: Path) -> list[TrustFile]:
+    """Return the files of ``root`` that trust covers, by kind and name, including files that their commands name.
+
+    Links are followed. Files in ``own``, the user's config folder, and compiled files are left out.
 
     Raises:
-        UsageError: there are more of them than a person could look at.
+        UsageError: there are more files than a user could review.
     """
-    from ba_tui.permissions.trust.named_files import named_in  # noqa: PLC0415 - only a folder that is to be trusted is read
-
-    found: list[FoundFiles] = []
+    found: list[TrustFile] = []
 
     @cache
     def real(folder: str) -> str:
-        # From the folder above where no link is on the way: following every path from / takes ten times as long.
+        # Start from the resolved parent: resolving every path from / takes ten times as long.
         above, _, name = folder.rpartition("/")
         if not folder.startswith(f"{root}/") or os.path.islink(folder):  # noqa: PTH114 - for hundreds of folders
             return os.path.realpath(folder)
@@ -150,15 +261,15 @@ def found_in(root: Path, own: Path) -> list[FoundFiles]:
     return sorted(found, key=lambda each: (kinds.index(each.kind), os.fsencode(each.name)))
 
 
-def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[str], str]]) -> FoundFiles:
-    """``where``: the root, and what follows the links of a folder; asking for each file anew takes a while."""
+def _found(kind: str, part: str, path: Path, where: tuple[Path, Callable[[str], str]]) -> TrustFile:
+    """Return one file. ``where``: the root, and a cached function that resolves a folder's links."""
     root, real = where
-    # As text: a start asks for hundreds of files, a dozen times.
+    # Use text: a start checks hundreds of files, a dozen times.
     text = str(path)
     folder, _, name = text.rpartition("/")
     target = os.path.realpath(text) if path.is_symlink() else f"{real(folder).rstrip('/')}/{name}"
     below = text.removeprefix(f"{str(root).rstrip('/')}/")
-    return FoundFiles(kind, part, below, path, None if target == text else Path(target))
+    return TrustFile(kind, part, below, path, None if target == text else Path(target))
 
 
 def _check(root: Path, count: int, size: int) -> None:
@@ -169,8 +280,8 @@ def _check(root: Path, count: int, size: int) -> None:
         )
 
 
-def held(files: Sequence[FoundFiles], contents: Mapping[str, bytes]) -> tuple[TrustedItems, ...]:
-    """What the files bring, by kind, under the names that people know it by. Only what has content counts."""
+def held(files: Sequence[TrustFile], contents: Mapping[str, bytes]) -> tuple[TrustedItems, ...]:
+    """Return the contents of the files by kind, under their usual names. Files without covered content are left out."""
     kinds: dict[str, dict[str, None]] = {kind: {} for kind in PARTS}
     for file in files:
         content = contents[file.name]
@@ -182,12 +293,12 @@ def held(files: Sequence[FoundFiles], contents: Mapping[str, bytes]) -> tuple[Tr
     return tuple(TrustedItems(kind, tuple(names)) for kind, names in kinds.items() if names)
 
 
-def links(files: Sequence[FoundFiles], root: Path) -> tuple[str, ...]:
-    """What of the files is a link, or lies behind one, and where it leads."""
+def links(files: Sequence[TrustFile], root: Path) -> tuple[str, ...]:
+    """Return the files that are links or behind links, with their targets, for display."""
     return tuple(link for file in files if (link := file.link(root)))
 
 
-def _names(file: FoundFiles, content: bytes) -> Sequence[str]:
+def _names(file: TrustFile, content: bytes) -> Sequence[str]:
     below = file.name.removeprefix(file.part).lstrip("/")
     if not file.part:
         return [file.name]
@@ -206,28 +317,23 @@ def _names(file: FoundFiles, content: bytes) -> Sequence[str]:
 
 
 def _servers(name: str, content: bytes) -> list[str]:
-    """Each server with its command line or address: that is what would run."""
-    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - only for a project with servers
-    from ba_tui.settings.mcp.files import parse_servers  # noqa: PLC0415
-
+    """Return each server with its command line or address, which is what would run."""
     file = parse_servers(name, content.decode("utf-8-sig", "replace"))
     if file.problem:
         return [f"{name}, which can't be understood"]
     said = ((each.name, each.entry.settings) for each in file.entries)
-    # The whole line: what a command does may stand at its end.
+    # Show the whole line: its end may matter most.
     return [f"{server}: {redact(_server(settings)) if settings else 'not usable'}" for server, settings in said]
 
 
 def _server(settings: ServerSettings) -> str:
-    """The command line or address, and whose values it is given."""
-    from ba_tui.settings.mcp.servers import given_variables, target  # noqa: PLC0415 - see above
-
+    """Return the command line or address, and the variables passed to it."""
     names = given_variables(settings)
-    return f"{target(settings)} (is given {', '.join(names)})" if names else target(settings)
+    return f"{target(settings)} (variables: {', '.join(names)})" if names else target(settings)
 
 
 def _told(content: bytes) -> list[str]:
-    """Settings as ``permissions.allow: shell(make)``, each short enough for a line."""
+    """Return settings as ``permissions.allow: shell(make)``, each short enough for a line."""
     document = parse_document(Path(), content.decode("utf-8", "replace"))
     if document.problems:
         return ["a file that can't be understood"]
@@ -235,7 +341,7 @@ def _told(content: bytes) -> list[str]:
     for key, value in leaves(document.data).items():
         items = cast("list[Any]", value) if isinstance(value, list) else [value]
         text = ", ".join(item if isinstance(item, str) else json.dumps(item, default=str) for item in items)
-        lines.append(f"{key}: {text if len(text) <= SHOWN else text[:SHOWN] + '…'}")
+        lines.append(f"{key}: {clipped(text, SHOWN)}")
     return lines
 
 
@@ -248,21 +354,19 @@ def _settings(path: Path, raw: bytes) -> bytes:
 
 
 def _claude(path: Path, raw: bytes) -> bytes:
-    """Of a settings file of Claude Code, what could loosen or run something."""
+    """Return the part of a Claude Code settings file that could loosen or run something."""
     file = parse_claude(path, raw)
     if file.problem:
         return raw.strip()
     counted = {key: value for key, value in file.data.items() if key in CLAUDE_KEYS and value}
     if isinstance(env := counted.get("env"), dict):
-        # Keys are never taken from there, so nobody needs to see them.
+        # Keys are never read from there, so they need no review.
         counted["env"] = {k: v for k, v in cast("dict[str, Any]", env).items() if not holds_key(k)}
     return json.dumps(counted, indent=2, ensure_ascii=False).encode() if counted else b""
 
 
 def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
-    """The kind and name of each thing in the content of a settings file of Claude Code."""
-    from ba_tui.permissions.secrets.scanner import redact  # noqa: PLC0415 - only for a folder with such a file
-
+    """Yield the kind and name of each item in a Claude Code settings file."""
     data = _json(content)
     if data is None:
         yield "settings", "a file that can't be understood"
@@ -274,7 +378,7 @@ def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
         elif key == "permissions":
             for name, items in entries.items():
                 texts = cast("list[Any]", items) if isinstance(items, list) else [items]
-                # Folders and modes that ask less never count in a project.
+                # Folders and modes that ask less are ignored in a project.
                 counts = name in {*STRICT, "allow"} or items == "plan"
                 yield from (("settings", redact(f"{name} {_short(text)}")) for text in texts if counts)
         elif entries:
@@ -286,7 +390,7 @@ def _claude_kinds(content: bytes) -> Iterator[tuple[str, str]]:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return clipped(text, SHOWN)
 
 
 def _json(raw: bytes) -> dict[str, Any] | None:
@@ -317,7 +421,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path, above: set[tuple[int, int]]) -> Iterator[Path]:
-    """Regular files, also through links; a link to a folder above is not followed again."""
+    """Yield regular files, following links except to a parent folder."""
     try:
         status = folder.stat()
         entries = sorted(folder.iterdir())
@@ -335,3 +439,110 @@ def _below(folder: Path, above: set[tuple[int, int]]) -> Iterator[Path]:
             yield from _below(entry, above | {same})
         elif stat.S_ISREG(mode):
             yield entry
+
+
+LARGEST = 1_000_000
+MOST_WORDS = 500
+MOST_MATCHES = 100
+
+_FORMATS = (".json", ".yaml", ".yml")
+_SAID = frozenset({"command", "args"})
+_FOLDER = regex(
+    r"[\"']?(?:\$\{?(?:CLAUDE_PROJECT_DIR|BA_PROJECT_DIR|PWD)\b[^}/\s\"']*\}?|\$\(pwd\)"
+    r"|\$\(git rev-parse --show-toplevel\))[\"']?"
+)
+_BREAKS = regex(r"[\s'\"`;|&()<>=,]+")
+_RECIPES = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "rake": ("Rakefile",),
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun"), ("package.json",)),
+}
+"""Files in which programs look up a word."""
+_STARTS = ("__main__.py", "index.js", "index.mjs", "index.cjs", "index.ts")
+
+
+def named_in(root: Path, file: Path) -> Iterator[Path]:
+    """Yield the files below ``root`` that the commands in ``file`` name, relative to ``root``. Nothing is run."""
+    try:
+        raw = read_regular(file, LARGEST + 1) if file.suffix in _FORMATS else b""
+    except OSError:
+        return
+    if len(raw) > LARGEST:
+        return
+    yield from named_by(root, _commands(raw, file.suffix == ".json"))
+
+
+def named_by(root: Path, commands: Iterable[str]) -> Iterator[Path]:
+    """Yield the files below ``root`` that ``commands`` name, relative to ``root``. Files loaded by those files are not
+    found."""
+    found = [word for command in commands for word in _words(command)]
+    words = list(dict.fromkeys(found))[:MOST_WORDS]
+    folders = [root, *(folder for word in words if (folder := root / word) != root and _is_folder(folder))]
+    for word in words:
+        for name in (word, *_RECIPES.get(word, ()), *_module(word)):
+            for folder in folders:
+                yield from (each for each in _lying(folder, name) if each.is_relative_to(root))
+
+
+@lru_cache(maxsize=32)
+def _commands(raw: bytes, is_json: bool) -> Sequence[str]:
+    """Return the values of ``command`` and ``args`` at any depth."""
+    try:
+        data: Any = read_jsonc(raw.decode("utf-8", "replace")) if is_json else yaml.safe_load(raw)
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return ()
+    with suppress(RecursionError):
+        return tuple(_said(data, said=False))
+    return ()
+
+
+def _said(value: Any, *, said: bool) -> Iterator[str]:
+    if isinstance(value, str) and said:
+        yield value
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _said(item, said=said)
+    elif isinstance(value, dict):
+        for key, item in cast("dict[Any, Any]", value).items():
+            yield from _said(item, said=key in _SAID)
+
+
+def _words(command: str) -> Iterator[str]:
+    """Yield words and pieces of words, without the project's folder in front."""
+    text = _FOLDER.sub(".", command)
+    try:
+        whole = shlex.split(text)
+    except ValueError:
+        whole = []
+    yield from (word for word in (*whole, *_BREAKS.split(text)) if word and "\0" not in word)
+
+
+def _module(word: str) -> Iterator[str]:
+    """Yield the files that ``python -m`` runs for a name."""
+    if re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", word):
+        path = word.replace(".", "/")
+        yield f"{path}.py"
+        yield f"{path}/__main__.py"
+
+
+def _lying(folder: Path, name: str) -> Iterator[Path]:
+    try:
+        if re.search(r"[*?\[]", name) and not name.startswith("/"):
+            yield from islice((each for each in folder.glob(name) if each.is_file()), MOST_MATCHES)
+            return
+        path = Path(os.path.normpath(folder / name))
+        if path.is_file():
+            yield path
+        elif _is_folder(path) and path != folder:
+            yield from (path / start for start in _STARTS if (path / start).is_file())
+    except (OSError, ValueError, NotImplementedError):
+        return
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False

@@ -1,6 +1,6 @@
-"""Which folders are trusted: what a person granted, for exactly what the folder held then.
+"""The folders that the user trusted, each with exactly the content it had at that time.
 
-Kept in the person's config folder, never in the project. Who loads what a folder brings asks here first, every time.
+Grants are stored in the user's config folder, never in the project. Every loader of a folder's content asks here first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,47 +19,48 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.ports.trust import AskedSetting, ToolWrite, TrustedItems, TrustState
+from ba_tui.core.ports.permissions import AskedSetting, ToolWrite, TrustedItems, TrustState
 from ba_tui.core.results import Diff
-from ba_tui.core.values import frozen
-from ba_tui.permissions.trust.copies import Copies, differences
-from ba_tui.permissions.trust.files import FoundFiles, found_in, held, links
-from ba_tui.permissions.trust.written import FileKey, SeenContent, WriteRecords, digest_of, told
-from ba_tui.resources import Places, exclusive, open_regular, places, project_root, save_whole, user_home
+from ba_tui.core.values import frozen, late
+from ba_tui.permissions.trust.files import TrustedCopies, TrustFile, differences, found_in, held, links
+from ba_tui.permissions.trust.write_records import FileKey, SeenContent, WriteRecords, digest_of, told
+from ba_tui.resources import UserFolders, exclusive, open_regular, places, project_root, save_whole, user_home
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping, read_document
 from ba_tui.settings.layers import load_settings, setting_files
 from ba_tui.settings.setters import allowing
 
+# Needed only after a kill.
+recover = late("ba_tui.permissions.trust.session_writes:recover")
 HEADER = """\
-# Folders that you trust, each with exactly what it held of tools, hooks, settings and the like when you said so.
-# Remove a folder to take that back, or: ba trust --revoke FOLDER
+# Folders that you trust, each with the fingerprint of its tools, hooks, settings and the like at that time.
+# To stop trusting a folder, remove it here or run: ba trust --revoke FOLDER
 """
 
 
 @frozen
-class _Known:
-    """A fingerprint and what told that it is still the same: names, sizes and times."""
+class _KnownFingerprint:
+    """A fingerprint, and the stamp of the files it was computed from: names, sizes and times."""
 
     stamp: str
     fingerprint: str
 
 
-_KNOWN: dict[tuple[Path, Path], _Known] = {}
-"""By config folder and root, for all who ask in this process: each start asks for settings, hooks, tools and skills."""
+_KNOWN: dict[tuple[Path, Path], _KnownFingerprint] = {}
+"""By config folder and root, for the whole process: each start asks for settings, hooks, tools and skills."""
 _GRANTS: dict[Path, tuple[str, Mapping[str, str]]] = {}
-"""By file of grants: what told that it is still the same, and the fingerprint that each folder was trusted with."""
+"""By file of grants: its stamp, and each folder's fingerprint."""
 _THIS_RUN: dict[tuple[Path, Path], str] = {}
-"""By file of grants and root: fingerprints that count until this process ends, as nothing can be kept."""
+"""By file of grants and root: fingerprints that are trusted until this process ends, because nothing can be saved."""
 _ALONE = threading.Lock()
 MOST_NAMED = 6
 _SETTLED = 3 * 10**9
-"""Nanoseconds after which a change shows in the times of a file: some file systems keep whole seconds, or even ones."""
+"""Nanoseconds after which a change shows in a file's times; some file systems store only whole or even seconds."""
 
 
 class _Start(threading.local):
     answers: dict[tuple[Path, Path], bool] | None = None
-    """By file of grants and root, what was found since this thread entered ``asked_once``; None outside of it."""
+    """By file of grants and root: results since this thread entered ``asked_once``; None outside of it."""
 
 
 _START = _Start()
@@ -67,8 +68,11 @@ _START = _Start()
 
 @contextmanager
 def asked_once() -> Generator[None]:
-    """Within it, this thread looks through a folder once, however often it asks. For what is put together at one go,
-    before anything else runs; whoever asks later, or in another thread, is told how the folder stands then."""
+    """Within the block, check each folder only once in this thread.
+
+    Use it while one consistent state is assembled, before anything else runs. Later checks, and other threads, see the
+    state at their time.
+    """
     if _START.answers is not None:
         yield
         return
@@ -80,20 +84,23 @@ def asked_once() -> Generator[None]:
 
 
 class Trust:
-    """Trusting over the grants in ``where.trusted``. Any thread may ask. ``instructions`` lists the files
-    of a project that would be told to models, for whoever looks: a change of them by the user asks nothing."""
+    """Checks and grants trust; grants are in ``where.trusted``. Thread-safe.
 
-    def __init__(self, where: Places, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
+    ``instructions`` returns the files of a project that would be told to models, for ``look``. Changes to them by the
+    user need no approval.
+    """
+
+    def __init__(self, where: UserFolders, instructions: Callable[[Path], Sequence[str]] = lambda root: ()) -> None:
         self.path = where.trusted
         self._where = where
         self._records = WriteRecords(where.written)
         self._instructions = instructions
         self._own = where.config
         self._allowed = AllowedSettings(where)
-        self._copies = Copies(where.vouched)
+        self._copies = TrustedCopies(where.vouched)
 
     def trusted(self, root: Path) -> bool:
-        """Whether ``root`` is trusted with what it holds now. False when in doubt."""
+        """Return whether ``root`` is trusted with its current content; False in doubt."""
         answers = _START.answers
         if answers is None:
             return self._holds(root)
@@ -111,7 +118,7 @@ class Trust:
             return False
 
     def look(self, root: Path) -> TrustState:
-        """How ``root`` stands now. Never raises: what is wrong is in ``trouble``."""
+        """Return the trust state of ``root``. Never raises; errors are in ``trouble``."""
         granted, warning = self._granted(root), _wide(root)
         state = "changed" if granted else "unknown"
         try:
@@ -132,7 +139,7 @@ class Trust:
         runs = tuple(one for one in written if one.runs)
         whole = TrustState(root, state, fingerprint, holds, warning=warning, links=links(files, root))
         if granted == fingerprint:
-            # The user has seen just these contents; what models are told is another matter.
+            # The user reviewed exactly this content. Files that instruct models are checked separately.
             return replace(whole, state="trusted", files=shown, written=tuple(one for one in written if not one.runs))
         counted = {name: content for name, content in contents.items() if content}
         changed, gone = differences(counted, self._copies.read(root, granted) if granted else {})
@@ -141,12 +148,12 @@ class Trust:
         return replace(whole, files=(*changed, *shown), gone=gone, written=(*runs, *rest), refused=refused)
 
     def grant(self, seen: TrustState) -> None:
-        """Trust a folder with what the user saw of it: what changed since then is not trusted. What tools wrote of it
-        is accepted.
+        """Trust a folder in the state that the user saw; later changes are not trusted. Files that tools wrote are
+        accepted.
 
         Raises:
-            UsageError: it holds more than a person could have looked at, or can't be read.
-            StorageError: the grant can't be kept.
+            UsageError: it contains more than a user could review, or can't be read.
+            StorageError: the grant can't be saved.
         """
         if seen.trouble:
             raise UsageError(seen.trouble)
@@ -156,7 +163,7 @@ class Trust:
         self._keep(seen)
 
     def vouch(self, seen: TrustState, own: Collection[Path] = ()) -> None:
-        """Trust a folder unseen, as a flag or a command asks for it. ``own``: files that the user's command has just
+        """Trust a folder without review, for a flag or command. ``own``: files that the user's command has just
         written.
 
         Raises:
@@ -173,7 +180,7 @@ class Trust:
         self._keep(seen)
 
     def for_this_run(self, seen: TrustState) -> None:
-        """Trust a folder until this process ends, where nothing can be kept. Call ``vouch`` first."""
+        """Trust a folder until this process ends, if nothing can be saved. Call ``vouch`` first."""
         with _ALONE:
             _THIS_RUN[self.path, seen.root] = seen.fingerprint
 
@@ -186,14 +193,14 @@ class Trust:
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
     def asked(self, root: Path) -> Sequence[AskedSetting]:
-        """What the settings of the project at ``root`` ask for, allowed or not. Never raises."""
+        """Return what the settings of the project at ``root`` ask for, allowed or not. Never raises."""
         try:
             return load_settings({}, self._where, root, {}, trusted=True).asked
         except (BaError, OSError):
             return ()
 
     def _refused(self, root: Path) -> tuple[str, ...]:
-        """The problems of the project's settings that trust does not end and that the user is not asked about."""
+        """Return problems of the project's settings that trust does not solve and about which the user is not asked."""
         try:
             loaded = load_settings({}, self._where, root, {}, trusted=True)
         except (BaError, OSError):
@@ -208,7 +215,7 @@ class Trust:
         return tuple(lines)
 
     def allow(self, root: Path, asked: AskedSetting) -> None:
-        """Let the project at ``root`` have this value.
+        """Allow this value for the project at ``root``.
 
         Raises:
             StorageError: as ``grant``.
@@ -216,7 +223,7 @@ class Trust:
         self._allowed.add(root, asked)
 
     def revoke(self, root: Path) -> bool:
-        """Forget the grant, and what was allowed there; False when there was none.
+        """Remove the grant and the allowed values; return False if there was no grant.
 
         Raises:
             StorageError: as ``grant``.
@@ -233,24 +240,21 @@ class Trust:
         return True
 
     def _keep_copies(self, seen: TrustState) -> None:
-        """Only when the folder still is as it was seen: the copies are what the next difference is taken from."""
-        try:
+        """Keep copies only if the folder is unchanged since the user saw it: the next difference is computed from
+        them."""
+        # Without copies, a later change is shown as whole files.
+        with suppress(UsageError, OSError, StorageError):
             contents = {name: content for name, content in _contents(found_in(seen.root, self._own)) if content}
             if _whole(contents.items()) == seen.fingerprint:
                 self._copies.keep(seen.root, seen.fingerprint, contents)
-        except (UsageError, OSError, StorageError):
-            # Without copies a later change is shown whole instead of as a difference.
-            return
 
     def _written(
-        self, root: Path, files: Sequence[FoundFiles], contents: Mapping[str, bytes]
+        self, root: Path, files: Sequence[TrustFile], contents: Mapping[str, bytes]
     ) -> tuple[tuple[ToolWrite, ...], list[tuple[ToolWrite, str | None, str]]]:
-        """What tools wrote of the files of ``root``; and of instruction files, the text before and now."""
+        """Return what tools wrote of the files of ``root``; and for instruction files, the texts before and now."""
         if not self._records.any():
             return (), []
         if self._records.of(root).open:
-            from ba_tui.permissions.trust.session_writes import recover  # noqa: PLC0415 - only after a kill
-
             recover(self._records, root, self._own)
         now = {
             FileKey("runs", str(file.path)): SeenContent(digest_of(contents[file.name], file.path)) for file in files
@@ -268,10 +272,10 @@ class Trust:
         return tuple(written), texts
 
     def _fingerprint(self, root: Path) -> str:
-        """As ``look`` takes it, from memory while nothing moved.
+        """Return the fingerprint as ``look`` computes it, from memory while no file changed.
 
         Raises:
-            UsageError: it holds too much. OSError: a file can't be read.
+            UsageError: there are too many files. OSError: a file can't be read.
         """
         files = found_in(root, self._own)
         stamp = _stamp(file.path for file in files)
@@ -286,7 +290,7 @@ class Trust:
     def _remember(self, root: Path, stamp: str, fingerprint: str) -> None:
         if stamp:
             with _ALONE:
-                _KNOWN[self._own, root] = _Known(stamp, fingerprint)
+                _KNOWN[self._own, root] = _KnownFingerprint(stamp, fingerprint)
 
     def _granted(self, root: Path) -> str:
         with _ALONE:
@@ -306,7 +310,7 @@ class Trust:
 
 
 def _grants(file: Path) -> Mapping[str, str]:
-    """Fingerprints by folder; none when the file says nothing that can be relied on."""
+    """Return fingerprints by folder; empty if the file is unreliable."""
     document = read_document(file)
     entries: Mapping[str, Any] = document.data if document and not document.problems else {}
     return {
@@ -316,12 +320,12 @@ def _grants(file: Path) -> Mapping[str, str]:
     }
 
 
-def _contents(files: Iterable[FoundFiles]) -> Iterator[tuple[str, bytes]]:
+def _contents(files: Iterable[TrustFile]) -> Iterator[tuple[str, bytes]]:
     return ((file.name, file.content()) for file in files)
 
 
 def _whole(contents: Iterable[tuple[str, bytes]]) -> str:
-    """Of everything that counts: another file, name or byte makes another one."""
+    """Return the fingerprint of all covered content: any other file, name or byte changes it."""
     whole = hashlib.sha256()
     for name, content in contents:
         if content:
@@ -331,27 +335,30 @@ def _whole(contents: Iterable[tuple[str, bytes]]) -> str:
 
 
 def _stamp(files: Iterable[Path]) -> str:
-    """What tells that they are still the same; empty while one may change without that.
+    """Return a stamp of the files; empty while a file could change without changing it.
 
     Raises:
-        OSError: one can't be read.
+        OSError: a file can't be read.
     """
     told: list[str] = []
-    newest = 0
+    times: list[int] = []
     for path in files:
-        # Opening asks a file server anew, where only looking may tell how it was a while ago.
+        # Opening a file makes a file server report its current state instead of a cached one.
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
-        newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
+        times += (status.st_mtime_ns, status.st_ctime_ns)
         told.append(
             f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         )
-    return "\n".join(told) or "nothing" if newest < time.time_ns() - _SETTLED else ""
+    settled = time.time_ns() - _SETTLED
+    return "\n".join(told) or "nothing" if all(each < settled for each in times) else ""
 
 
 def trust_folder(cwd: Path) -> str:
-    """Trust the project of ``cwd`` with what it holds now, unseen; see Trust.vouch. Returns what to say where that
-    can't be kept. Raises UsageError, StorageError."""
+    """Trust the project of ``cwd`` with its current content, without review; see Trust.vouch.
+
+    Returns a notice if the grant can't be saved. Raises UsageError, StorageError.
+    """
     granted = Trust(places())
     seen = granted.look(project_root(cwd))
     try:
@@ -359,9 +366,9 @@ def trust_folder(cwd: Path) -> str:
     except StorageError as error:
         why = error.__cause__
         if not isinstance(why, OSError):
-            # A file that must not be overwritten.
+            # The file must not be overwritten.
             raise
-        # Where no record can be kept, no tool of ba's can have written these files. So they may count for this run.
+        # Without write records, no tool of ba can have written these files, so trust them for this run.
         granted.for_this_run(seen)
         reason = why.strerror or str(why)
         return f"{seen.root} is trusted for this run only: {granted.path.parent} can't be written ({reason})."
@@ -369,7 +376,7 @@ def trust_folder(cwd: Path) -> str:
 
 
 def _wide(root: Path) -> str:
-    """What to say of a folder that holds far more than one project."""
+    """Return a warning about a folder that contains far more than one project; empty otherwise."""
     home = user_home()
     if root == home:
         return (
@@ -377,6 +384,7 @@ def _wide(root: Path) -> str:
         )
     if root == Path(root.anchor) or (home is not None and root in home.parents):
         return (
-            f"{root} holds far more than one project: ba could work in all of it. Start ba in a project folder instead."
+            f"{root} contains far more than one project: ba could work in all of it. Start ba in a project folder "
+            "instead."
         )
     return ""

@@ -1,7 +1,7 @@
-"""Notices which files that run or instruct models the tools of one session write, and lists them in the record.
+"""Detects files that run or instruct models when a session's tools write them, and lists them in the write record.
 
-The record of the session is open from before its first tool runs until the session is closed. A change counts as the
-user's only when no tool, command or server ran since the last look.
+A session's record is open from before its first tool runs until the session is closed. A change counts as the user's
+only if no tool, command or server ran since the last look.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from ba_tui.core.instruction_names import NAMES, RULE_FOLDERS
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import folded
-from ba_tui.permissions.sandbox.protected_files import respelled
-from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
-from ba_tui.permissions.trust.files import PARTS, FoundFiles, found_in
-from ba_tui.permissions.trust.written import (
+from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan, respelled
+from ba_tui.permissions.trust.files import PARTS, TrustFile, found_in
+from ba_tui.permissions.trust.write_records import (
     ABSENT,
     MOST_BY,
     Contents,
@@ -42,24 +41,24 @@ from ba_tui.permissions.trust.written import (
 
 log = logging.getLogger(__name__)
 RECENT = 1.0
-"""Seconds for which a look is good enough: who edits a file that fast can't be told apart from a tool."""
+"""Maximum age, in seconds, of a look before a call. A user who edits faster can't be distinguished from a tool."""
 SETTLED = 3 * 10**9
-"""Nanoseconds after which a change shows in the times of a file, whatever the file system."""
+"""Nanoseconds after which a change shows in a file's times, on any file system."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 MOST_FOLDERS = 200
-"""Folders below the workspace that are looked at as projects."""
+"""Folders below the workspace that are treated as projects."""
 Writers: TypeAlias = Literal["none", "held", "loose"]
-"""What may write while no call runs: nothing, servers that a sandbox keeps from protected files, or anything."""
+"""What may write while no call runs: nothing, servers that a sandbox keeps from protected files, or any program."""
 MOST_GUARDED = 150
-"""Protected files up to which the sandbox is sure to guard all of them."""
+"""Number of protected files up to which the sandbox write-protects all of them."""
 _CARRIERS = frozenset(part.split("/")[0] for parts in PARTS.values() for part in parts if part[0] == ".")
-"""What makes a folder one that brings something to run."""
+"""Names of folders and files that contain something to run."""
 
 
 @frozen
 class WatchedPlace:
-    """The project at ``root`` and all that ``scan`` searches. ``own``: the user's config folder. ``instructions``
-    returns the instruction files that are loaded or imported, given those that lie in the workspace."""
+    """The project at ``root`` and everything that ``scan`` searches. ``own``: the user's config folder.
+    ``instructions`` returns the instruction files that are loaded or imported, given those in the workspace."""
 
     root: Path
     own: Path
@@ -68,14 +67,14 @@ class WatchedPlace:
 
 
 class CountedFiles:
-    """Reads the files that count in a workspace, each again only when it has changed."""
+    """Reads the files of a workspace that run something or instruct models; each again only if it has changed."""
 
     def __init__(self, place: WatchedPlace) -> None:
         self._place = place
         self._cache: dict[FileKey, tuple[tuple[int, ...], SeenContent]] = {}
         self._last: Contents = {}
         self.complete = True
-        """Whether the last look saw every folder."""
+        """Whether the last look covered every folder."""
 
     def look(self) -> Contents:
         """Return every file that runs something or instructs models, with its digest."""
@@ -87,7 +86,7 @@ class CountedFiles:
             try:
                 files = found_in(folder, self._place.own)
             except (UsageError, OSError):
-                # Too much to be trusted at all. Once there is less, nobody knows what of it was there.
+                # Too many files to be trusted. They are not recorded, so later ones count as new.
                 continue
             for file in files:
                 key = FileKey("runs", str(file.path))
@@ -100,7 +99,7 @@ class CountedFiles:
         return seen
 
     def guarded(self) -> frozenset[FileKey]:
-        """The files of the last look that a program in a sandbox can't write: protected ones, no links."""
+        """Return the files of the last look that a program in a sandbox can't write: protected files, no links."""
         found = self._place.scan.last
         if not found.complete or len(found.protected) > MOST_GUARDED:
             return frozenset()
@@ -126,10 +125,10 @@ class CountedFiles:
 
 
 class SessionWrites:
-    """What the tools of one session write. Thread-safe; all of it blocks for some milliseconds.
+    """The writes of a session's tools. Thread-safe; all methods block for some milliseconds.
 
-    ``busy`` names the commands in the background, servers and workers that run. ``recent``: seconds for which a look is
-    good enough before a call.
+    ``busy`` returns the running background commands, servers and workers. ``recent``: maximum age of a look before a
+    call, in seconds.
     """
 
     def __init__(
@@ -148,20 +147,20 @@ class SessionWrites:
         self._lock = threading.RLock()
         self._running: list[str] = []
         self._servers: dict[str, bool] = {}
-        """What may write until the session ends, and whether a sandbox keeps it from files that are protected."""
+        """Programs that may write until the session ends, and whether a sandbox keeps each from protected files."""
         self._guarded: frozenset[FileKey] | None = None
-        """Files that no server in the sandbox can write; None before the first one."""
+        """Files that no sandboxed server can write; None before the first server."""
         self._loose = ""
-        """What may have written any file after the last call or, where that was not listed, in it."""
+        """Names of programs that may have written any file during or after the last call."""
         self._opened = 0
         """When the record was opened, in nanoseconds."""
         self._looked = float("-inf")
 
     def begin(self, by: str) -> None:
-        """A call is about to run; the record is on the disk when this returns.
+        """Note that a call is about to run; the record is on disk when this returns.
 
         Raises:
-            StorageError: the record can't be kept.
+            StorageError: the record can't be saved.
         """
         with self._lock:
             if not self._opened or time.monotonic() - self._looked > self._recent:
@@ -170,10 +169,11 @@ class SessionWrites:
             self._note()
 
     def end(self, by: str, approved: Mapping[str, str] = NOTHING) -> None:
-        """A call has ended. ``approved``: by path, the texts of instruction files that the user has just allowed.
+        """Note that a call has ended. ``approved``: by path, the texts of instruction files that the user has just
+        allowed.
 
         Raises:
-            StorageError: what it wrote can't be listed. The record stays open, so it counts all the same.
+            StorageError: its writes can't be listed. The record stays open, so they count all the same.
         """
         with self._lock:
             names = [by, *self._running, *self._servers, *self._busy()]
@@ -185,8 +185,10 @@ class SessionWrites:
             self._note()
 
     def start(self, by: str, *, held: bool = False) -> None:
-        """A server or a worker is about to run; from now on it may write at any time. ``held``: in a sandbox, which
-        keeps it from protected files that exist by now. Raises as ``begin``."""
+        """Note that a server or worker is about to run, which may write at any time.
+
+        ``held``: a sandbox keeps it from existing protected files. Raises as ``begin``.
+        """
         with self._lock:
             self.begin(by)
             self._running.remove(by)
@@ -196,11 +198,11 @@ class SessionWrites:
                 self._guarded = guarded if self._guarded is None else self._guarded & guarded
 
     def close(self) -> None:
-        """The session ends, and with it all that its tools started."""
+        """End the session and everything that its tools started."""
         try:
             self._close()
         except (BaError, OSError) as error:
-            # The record stays open: what differs from it counts as written by tools at the next start.
+            # The record stays open: at the next start, differences count as written by tools.
             log.warning("the record of what tools wrote could not be closed: %s", error)
 
     def _close(self) -> None:
@@ -219,13 +221,13 @@ class SessionWrites:
                 self._records.now(self._place.root, self._token).unlink()
 
     def accept(self, paths: Iterable[Path]) -> None:
-        """The user has seen these files as they are: models may read those that instruct them. Raises StorageError."""
+        """Accept the current state of files that the user has seen: models may read them. Raises StorageError."""
         known = self._files.look()
         keys = [key for path in paths if (key := FileKey("told", os.path.normpath(path))) in known]
         self._records.accept(self._place.root, [(key, told(key.path).digest) for key in keys])
 
     def held(self, path: Path, raw: bytes) -> str:
-        """Why a model may not be told the file at ``path``, which begins with ``raw``; empty when it may."""
+        """Return why a model may not read the file at ``path``, which begins with ``raw``; empty if it may."""
         with self._lock:
             _, writers = self._between()
             key = FileKey("told", os.path.normpath(path))
@@ -234,27 +236,27 @@ class SessionWrites:
             return held_file(self._records, self._place.root, path, raw, mine)
 
     def counts(self, path: Path) -> bool:
-        """Whether a file at ``path`` runs something or instructs models by now, whatever its name."""
+        """Return whether a file at ``path`` currently runs something or instructs models, whatever its name."""
         with self._lock:
             known = self._files.look()
         return any(FileKey(use, str(path)) in known for use in ("runs", "told"))
 
     def _writers(self) -> Writers:
-        """What may write files now."""
+        """Return what may write files now."""
         others = [by for by in self._busy() if by not in self._servers]
         if self._running or others or not all(self._servers.values()):
             return "loose"
         return "held" if self._servers else "none"
 
     def _between(self) -> tuple[str, Writers]:
-        """What may have written files since the last look, with names."""
+        """Return what may have written files since the last look, with names."""
         writers = "loose" if self._loose else self._writers()
         names = dict.fromkeys((*self._running, *self._servers, *self._busy()))
         return " or ".join(names) or self._loose, writers
 
     def _settle(self, by: str, writers: Writers = "loose", approved: Mapping[str, str] = NOTHING) -> None:
         with suppress(OSError):
-            # A sandbox hides ba's folders where they are there; a command must not be the one that makes them.
+            # A sandbox hides ba's folders only if they exist, so a command must not be able to create them.
             self._place.own.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = self._files.look()
         with self._records.changing(self._place.root) as record:
@@ -269,14 +271,14 @@ class SessionWrites:
             record.roots = tuple(dict.fromkeys((*record.roots, *map(str, self._place.scan.roots))))
         if not self._opened:
             self._opened = time.time_ns()
-            # Work without a conversation ends with the process, which must not look killed then.
+            # Without a conversation, work ends with the process, which must not look killed.
             atexit.register(self.close)
         self._looked = time.monotonic()
 
     def _list(
         self, record: Record, now: Contents, by: str, writers: Writers, approved: Mapping[str, str] = NOTHING
     ) -> None:
-        """List what differs from what was known, unless the user changed it."""
+        """List differences from the known state, unless the user made them."""
         alone = list(record.open) == [self._token]
         if not record.open or (writers == "none" and alone):
             return
@@ -287,7 +289,7 @@ class SessionWrites:
                 record.add([(key, seen)], by or self._records.running(record))
 
     def _old(self, key: FileKey, record: Record) -> bool:
-        """Whether a file was there before the record was opened, and only the first looks did not reach it."""
+        """Return whether a file existed before the record was opened, but earlier looks did not reach it."""
         if self._files.complete or key in record.known or not self._opened:
             return False
         path = Path(key.path)
@@ -298,7 +300,7 @@ class SessionWrites:
             return False
 
     def _note(self) -> None:
-        """Name what runs, for the record of a session that is killed."""
+        """Name the running calls, for the record of a session that is killed."""
         with suppress(OSError):
             text = one_line(" or ".join(self._running), MOST_BY)
             if text:
@@ -306,15 +308,18 @@ class SessionWrites:
 
 
 def recover(records: WriteRecords, root: Path, own: Path) -> None:
-    """List what tools wrote in sessions of ``root`` that were killed, and close these sessions. Blocks while the
-    workspace is searched. Where that can't be kept, their record stays open, and the files count all the same."""
+    """List what tools wrote in killed sessions of ``root``, and close these sessions. Blocks while searching the
+    workspace.
+
+    If that can't be saved, the record stays open and the files count all the same.
+    """
     record = records.of(root)
     if not record.open or any(map(alive, record.open.values())):
         return
     now = dict(CountedFiles(WatchedPlace(root, own, WorkspaceScan(map(Path, record.roots)))).look())
     for key in record.known:
         if key not in now and os.path.lexists(key.path):
-            # Another file imported or started it.
+            # It was imported or started by another file.
             now[key] = told(key.path)
     with suppress(BaError, OSError), records.changing(root) as record:
         if any(map(alive, record.open.values())):
@@ -327,8 +332,10 @@ def recover(records: WriteRecords, root: Path, own: Path) -> None:
 
 
 def held_file(records: WriteRecords, root: Path, path: Path, raw: bytes, mine: str = "") -> str:
-    """Why a model may not be told the file at ``path``, which begins with ``raw``, in the project at ``root``; empty
-    when it may. ``mine``: a session in which nothing runs."""
+    """Return why a model may not read the file at ``path``, which begins with ``raw``, in ``root``; empty if it may.
+
+    ``mine``: a session in which nothing runs.
+    """
     now: Mapping[FileKey, SeenContent] = {
         FileKey("told", each): SeenContent(digest_of(raw, path))
         for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))
@@ -340,7 +347,7 @@ def held_file(records: WriteRecords, root: Path, path: Path, raw: bytes, mine: s
     return f"{found.by} wrote it{when}; to accept it, run `ba trust` or enter /trust"
 
 
-def _content(file: FoundFiles) -> SeenContent:
+def _content(file: TrustFile) -> SeenContent:
     try:
         return SeenContent(digest_of(file.content(), file.path))
     except OSError:
@@ -348,7 +355,7 @@ def _content(file: FoundFiles) -> SeenContent:
 
 
 def _instructions(protected: Iterable[Path]) -> Iterator[Path]:
-    """The instruction files among protected paths, and those in protected folders."""
+    """Yield the instruction files among protected paths, and those in protected folders."""
     for path in protected:
         if path.name in NAMES or respelled(path):
             yield path

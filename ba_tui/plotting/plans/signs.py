@@ -1,11 +1,11 @@
-"""The words and signs of plans: one cell each for a state, characters for lines. Never colour alone."""
+"""Words and signs of plans: a character for each state, and for lines. Never colour alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, SubTaskStatus
+from ba_tui.core.teamwork import ENDED_STATUSES, Plan, PlanState, SubTask, SubTaskStatus
 from ba_tui.core.text.untrusted import paintable
 
 
@@ -29,7 +29,7 @@ class PlanSigns(NamedTuple):
     more: str = "…"
 
     def mark(self, status: SubTaskStatus) -> str:
-        """The sign of a state."""
+        """Return the sign of a state."""
         signs = (self.pending, self.executing, self.completed, self.failed, self.blocked, self.skipped)
         return signs[_STATES.index(status)]
 
@@ -55,7 +55,7 @@ ASCII = PlanSigns(
 
 
 def signs_for(environ: Mapping[str, str]) -> PlanSigns:
-    """The characters that the terminal shows: ASCII where charts are drawn so too."""
+    """Return the characters that the terminal can show: ASCII wherever charts use it."""
     from ba_tui.plotting import canvas, drawing  # noqa: PLC0415 - only what is drawn needs them
 
     return ASCII if drawing.signs_for(environ) is canvas.ASCII else UNICODE
@@ -71,54 +71,54 @@ STATES: dict[PlanState, str] = {
     "rejected": "rejected",
     "cancelled": "interrupted",
 }
-"""What a person reads of a plan's state."""
+"""Words for the states of a plan."""
 
 
 def words(text: str) -> str:
-    """``text`` of a model as one line that a terminal may show."""
+    """Return model text as one line that is safe to paint."""
     return paintable(" ".join(text.split()), newlines=False)
 
 
 def step_name(step: SubTask) -> str:
-    """What a step is called in one line."""
+    """Return the display name of a step in one line."""
     return words(step.description) or words(step.id)
 
 
 def shown_status(step: SubTask, *, live: bool) -> SubTaskStatus:
-    """The state that a step is painted with. ``live`` False: nothing is carried out now, so a step that was when its
-    session stopped waits for its next try."""
+    """Return the state to paint for a step. ``live`` False: no plan is running, so an interrupted step counts as
+    pending."""
     return "pending" if step.status == "executing" and not live else step.status
 
 
 def done(plan: Plan) -> int:
-    """How many steps are completed."""
+    """Return the number of completed steps."""
     return sum(step.status == "completed" for step in plan.subtasks)
 
 
 def under_way(plan: Plan) -> bool:
-    """Whether somebody still waits for the plan, or carries it out."""
+    """Return whether the plan is running or waits for approval."""
     return plan.state in {"proposed", "approved", "running", "paused"}
 
 
 def at_work(plan: Plan) -> bool:
-    """Whether its steps are being carried out; of a session that does not work, whether it was interrupted."""
+    """Return whether the plan is running, or was interrupted if the session is not working."""
     return plan.state in {"approved", "running", "paused"}
 
 
 def can_resume(plan: Plan) -> bool:
-    """Whether steps are left of a plan that was begun and stopped."""
+    """Return whether a started and stopped plan has steps left."""
     begun = plan.state not in {"proposed", "rejected", "completed"}
-    return begun and any(step.status not in ENDED for step in plan.subtasks)
+    return begun and any(step.status not in ENDED_STATUSES for step in plan.subtasks)
 
 
 def counted(plan: Plan) -> str:
-    """``3 of 7 steps``."""
+    """Return the progress: ``3 of 7 steps``."""
     total = len(plan.subtasks)
     return f"{done(plan)} of {total} step{'' if total == 1 else 's'}"
 
 
 def lasted(seconds: float) -> str:
-    """A duration in the shortest words that say enough: ``0.4 s``, ``12 s``, ``3:05``."""
+    """Return a duration in short form: ``0.4 s``, ``12 s``, ``3:05``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)

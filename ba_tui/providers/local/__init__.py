@@ -1,5 +1,5 @@
-"""A model in a file on this machine, asked through llama.cpp in a helper process.
+"""Models in files on this machine, run by llama.cpp in a helper process.
 
-May import core, settings, resources, processes and the modules of providers beside it; only ``program``, which runs in
-the helper, imports xllamacpp.
+May import core, settings, resources, processes and the modules of providers; only ``program``, which runs in the
+helper, imports xllamacpp.
 """

@@ -1,6 +1,6 @@
-"""Runs in the helper process: loads a model file into llama.cpp, which then answers on the loopback interface.
+"""The program of the helper process: loads a model file into llama.cpp, which serves it on the loopback interface.
 
-A crash of native code, or the end of memory, takes this process and not ba.
+A crash of native code, or a lack of memory, ends this process and not ba.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 THREADS = 16
-"""Requests that wait for the end of the process stand beside those that load."""
+"""Threads for requests that wait for the end of the process, in addition to those that load."""
 CACHE_MIB = 512
-"""Memory for prompts that were read before, so that a side request does not cost the conversation its prefix."""
+"""Memory for prompts that were read before, so that a side request does not remove the conversation's prefix."""
 
 
 class LlamaServer:
-    """One model, loaded with the first request for it."""
+    """One model, loaded at its first request."""
 
     def __init__(self) -> None:
         self._server: Any = None
         self._key = secrets.token_urlsafe(24)
 
     def load(self, request: WorkerRequest) -> object:
-        """Load the model unless it is; where it answers."""
+        """Load the model unless it is loaded; return its address."""
         given = cast("Mapping[str, Any]", request.payload)
         if self._server is None:
             self._server = _started(given, self._key)
         return {"url": f"{self._server.listening_address}/v1", "key": self._key}
 
     def watch(self, request: WorkerRequest) -> object:
-        """Wait until the client has heard enough: a crash ends this request as well."""
+        """Wait until the client ends the request: a crash ends it too."""
         request.cancelled.wait()
         raise RequestCancelled
 
@@ -61,8 +61,8 @@ def _started(given: Mapping[str, Any], key: str) -> Any:
 
 
 def main(channel: WorkerChannel) -> None:
-    """Answer requests until ba is gone."""
-    # A busy machine stays usable while the model computes.
+    """Answer requests until ba ends."""
+    # The machine stays responsive while the model computes.
     os.nice(5)
     server = LlamaServer()
     channel.serve({"load": server.load, "watch": server.watch}, THREADS)

@@ -1,53 +1,148 @@
-"""A provider for a model in a file on this machine: short prompts, few tools, and calls that can't be malformed."""
+"""A provider for model files on this machine: short prompts, few tools, and a grammar that prevents malformed calls."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.messages import Message, Text, user
-from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
+from ba_tui.core.messages import Message, Text, ToolOutput, user
+from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk, answer_of
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
+from ba_tui.providers.connection import DIRECT, Transfer
 from ba_tui.providers.credentials import BoundKey
-from ba_tui.providers.local.processes import LocalAddress, LocalPlace, LocalProcesses
-from ba_tui.providers.local.shortening import SMALL_WINDOW, few_tools, short_prompt
-from ba_tui.providers.local.steps import answer_due, call_needed, notes_first, read_lines
+from ba_tui.providers.local.model_files import (
+    SMALL_WINDOW,
+    LocalAddress,
+    LocalPlace,
+    LocalProcesses,
+    few_tools,
+    short_prompt,
+)
 from ba_tui.providers.openai_compat import OpenAIProvider
-from ba_tui.providers.text_calls.forms import Form, call_text, final_text
-from ba_tui.providers.text_calls.prompting import example
+from ba_tui.providers.text_calls.prompts import Form, call_text, example, final_text
 from ba_tui.providers.text_calls.text_tools import TextTools
-from ba_tui.providers.transfers import DIRECT, Transfer
 from ba_tui.providers.wire.shapes import fields, items, text_of
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 
-# A llama.cpp grammar of what a local model may write: a tool call by its schema, or an answer, in the form of ReAct.
+# When a small model must call a tool: if it may, it answers from its examples or invents an answer.
+
+READING, SHELL = "read_file", "shell"
+MOST_LINES = 200
+"""Lines of files that a grammar offers for replacement."""
+_NUMBERED = regex(r"(?m)^ *\d+\t(.*)$")
+TRIES = 2
+"""Failed calls in a row after which the model may stop calling."""
+_NAMES_SOMETHING = regex(
+    r"""(?ix)
+    (?<![\w@/.]) (?: [\w-]{2,}\.[a-z]\w{0,5} | [\w-]\.[a-z]\w{1,5} ) \b (?!\.?\w)   # notes.txt, a.py; not e.g.
+    | (?<![\w/:])[\w.~-]*/[\w./-]+                        # src/, ./run
+    | `[^`\n]+`
+    | \d\s*[-+*/^×÷%]\s*\d                                # a sum
+    | \b(?:files?|folders?|director(?:y|ies)|workspace|repo(?:sitory)?|script|command|run|execute)\b
+    """
+)
+
+
+def call_needed(messages: Sequence[Message]) -> bool:
+    """Return True before the first call for a prompt that names a file, a command or a sum, and after a failed call."""
+    failed = 0
+    for message in reversed(messages):
+        outputs = [block for block in message.blocks if isinstance(block, ToolOutput)]
+        if outputs:
+            if not outputs[-1].is_error:
+                return failed > 0
+            failed += 1
+            if failed >= TRIES:
+                return False
+        elif message.role == "user" and not message.hidden and (asked := message.own_text.strip()):
+            return failed > 0 or _NAMES_SOMETHING.search(asked) is not None
+    return False
+
+
+def answer_due(messages: Sequence[Message]) -> bool:
+    """Return True after the same call succeeded twice in a row: a third would stop the turn."""
+    calls: list[tuple[str, object]] = []
+    for message in reversed(messages):
+        outputs = [block for block in message.blocks if isinstance(block, ToolOutput)]
+        if message.calls:
+            calls += [(call.name, call.input) for call in reversed(message.calls)]
+        elif not outputs or any(output.is_error for output in outputs):
+            return False
+        if len(calls) > 1:
+            return calls[0] == calls[1]
+    return False
+
+
+def read_lines(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
+    """Return the lines of each file that was read and not passed to another tool since; only unique lines that are not
+    blank. Empty when they are more than MOST_LINES together."""
+    calls = {call.id: call for message in messages for call in message.calls}
+    lines: dict[str, Sequence[str]] = {}
+    for message in messages:
+        for output in message.blocks:
+            if not isinstance(output, ToolOutput) or output.is_error or not (call := calls.get(output.tool_use_id)):
+                continue
+            path = str(call.input.get("path", ""))
+            if call.name == READING:
+                said = Counter(_NUMBERED.findall(output.content))
+                lines[path] = tuple(line for line, count in said.items() if count == 1 and line.strip())
+            elif path in lines:
+                del lines[path]
+            elif call.name == SHELL:
+                # The call may have changed any of them.
+                lines.clear()
+    return {path: said for path, said in lines.items() if said} if sum(map(len, lines.values())) <= MOST_LINES else {}
+
+
+def notes_first(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return ``messages`` with ba's notes before their prompt: a small model follows the text that it read last."""
+    ordered: list[Message] = []
+    for message in messages:
+        at = len(ordered)
+        if message.hidden and message.role == "user" and at and _is_prompt(ordered[-1]):
+            at -= 1
+        ordered.insert(at, message)
+    return ordered
+
+
+def _is_prompt(message: Message) -> bool:
+    return (
+        message.role == "user"
+        and not message.hidden
+        and not any(isinstance(block, ToolOutput) for block in message.blocks)
+    )
+
+
+# A llama.cpp grammar of a local model's replies: a tool call by its schema, or an answer, in the form of ReAct.
 
 KEPT = frozenset({"type", "enum", "const", "items", "required", "minimum", "maximum", "anyOf", "oneOf"})
-"""Words of a JSON schema that are enforced; the others are checked when the call is made."""
+"""Keywords of JSON Schema that the grammar enforces; the others are checked when the call is made."""
 SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 FileLines: TypeAlias = Mapping[str, Sequence[str]]
 NOTHING_READ: FileLines = {}
 EDITING, CHOSEN = "edit_file", ("path", "old_string")
-"""The tool whose arguments are chosen from what was read."""
+"""The tool whose arguments are chosen from the lines that were read."""
 THOUGHT = "[^\\n]{1,240}"
 DEEPEST = 12
 _THOUGHT = f'thought: "Thought: " /{THOUGHT}/ "\\n"'
 _FINAL = 'final: "Final Answer: " /(.|\\n)+/'
 ANSWER = "\n".join(("%llguidance {}", "start: thought? final", _FINAL, _THOUGHT))
-"""The grammar of a reply that is no call."""
+"""The grammar of a reply without a call."""
 
 
 def call_schema(tools: Sequence[Tool], lines: FileLines = NOTHING_READ) -> dict[str, Any]:
-    """The JSON schema of a call of any of ``tools``. ``lines``: what may be replaced in which file, once one was read:
-    a small model that copies text makes mistakes, and one that chooses a line can't."""
+    """Return the JSON schema of a call of any of ``tools``. ``lines``: the lines that may be replaced in each file: a
+    small model makes mistakes when it copies text, and none when it chooses a line."""
     calls = [
         _object({"tool": {"const": tool.name}, "args": args}, ("tool", "args"))
         for tool in tools
@@ -57,7 +152,7 @@ def call_schema(tools: Sequence[Tool], lines: FileLines = NOTHING_READ) -> dict[
 
 
 def call_grammar(tools: Sequence[Tool], *, needed: bool = False, lines: FileLines = NOTHING_READ) -> str:
-    """The grammar of a reply of a model that may call ``tools``; ``needed``: it has to. For ``lines`` see above."""
+    """Return the grammar of a reply that may call ``tools``, or must if ``needed``. ``lines`` as above."""
     schema = json.dumps(call_schema(tools, lines), ensure_ascii=False)
     rules = ("start: thought? call",) if needed else ("start: thought? (call | final)", _FINAL)
     return "\n".join(
@@ -95,7 +190,7 @@ def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str,
 
 
 def _plain(schema: object, depth: int) -> dict[str, Any]:
-    """``schema`` with the words that are enforced; nothing but what it names may stand in an object."""
+    """Return ``schema`` with the enforced keywords only; objects may have only the properties that it names."""
     whole = fields(schema)
     if not depth:
         return {}
@@ -112,13 +207,13 @@ def _plain(schema: object, depth: int) -> dict[str, Any]:
 
 
 def told_tools(tools: Sequence[Tool]) -> Sequence[Tool]:
-    """``tools`` as a small model is told of them. A call that fits these fits the real ones."""
+    """Return ``tools`` as they are described to a small model. A call that fits these descriptions fits the tools."""
     known = fields(_read("tools"))
     return [_told(tool, fields(known[tool.name])) if tool.name in known else tool for tool in tools]
 
 
 def examples(form: Form, tools: Sequence[Tool], model: ModelInfo) -> Sequence[Message]:
-    """Rounds of questions, calls and answers; those that need a tool beyond ``tools`` are left out."""
+    """Return rounds of questions, calls and answers, without those that need a tool outside ``tools``."""
     names = {tool.name for tool in tools}
     rounds = [fields(each) for each in items(_read("examples"))]
     return [message for each in rounds if _uses(each) <= names for message in _round(each, form, model.id)]
@@ -129,7 +224,7 @@ def _told(tool: Tool, words: Mapping[str, Any]) -> Tool:
     required = [name for name in items(words.get("arguments")) if name in properties]
     named = [*required, *(name for name in items(words.get("optional")) if name in properties)]
     if not set(items(tool.input_schema.get("required"))) <= set(required):
-        # Its arguments have changed since these words were written: it is told as it is.
+        # The tool's arguments changed after the short description was written: use its own.
         return tool
     schema = {
         "type": "object",
@@ -171,9 +266,9 @@ def _read(name: str) -> Any:
 
 
 TEMPERATURE = 0.1
-"""Where none is set: small models lose their way at llama.cpp's own 0.8."""
+"""Used when none is set: small models get confused at llama.cpp's default of 0.8."""
 MOST_KEPT = 8
-"""Grammars whose providers are kept: each has the body that it sent last."""
+"""Grammars whose providers are kept, each with its last request body."""
 
 
 class LocalProvider:
@@ -193,7 +288,7 @@ class LocalProvider:
         self._text = TextTools(self._llama, "react", examples if self._small else example)
         self._few = settings.tools if self._small else ()
         self._tools: tuple[Sequence[Tool], Sequence[Tool]] = ((), ())
-        """Those of the last request, and those of them that the model is told of."""
+        """The tools of the last request, and those of them that are described to the model."""
 
     @property
     def model(self) -> ModelInfo:
@@ -223,13 +318,13 @@ class LocalProvider:
         system = short_prompt(request.system) if self._few and request.tools else request.system
         messages = notes_first(request.messages) if self._small else request.messages
         short = ModelRequest(system, messages, tools, request.call_tools)
-        async with aclosing(cast("AsyncGenerator[ReplyChunk, None]", self._text.stream(short))) as chunks:
+        async with answer_of(self._text, short) as chunks:
             async for chunk in chunks:
                 yield chunk
 
 
 class LlamaCpp:
-    """core.provider.Provider: the model as llama.cpp has it, without tools, held to the grammar of those allowed."""
+    """The model as llama.cpp serves it, without tools, restricted to the grammar that ``allow`` sets."""
 
     def __init__(
         self,
@@ -246,17 +341,17 @@ class LlamaCpp:
         self._transfer = transfer
         self._grammar = ""
         self._providers: dict[str, OpenAIProvider] = {}
-        """By their grammar; each keeps the body that it sent last."""
+        """By grammar; each keeps its last request body."""
         self._address: LocalAddress | None = None
         self._loading: asyncio.Task[LocalAddress] | None = None
         processes.enter(place)
 
     def allow(self, grammar: str) -> None:
-        """What the next answers may be; empty for free text."""
+        """Set the grammar of the next answers; empty for free text."""
         self._grammar = grammar
 
     def connect(self) -> None:
-        """See core.provider.Provider: loads the model while the person still types."""
+        """Load the model while the user is typing."""
         if self._loading is None:
             self._loading = asyncio.create_task(self._processes.load(self._place), name="local model")
 
@@ -274,17 +369,15 @@ class LlamaCpp:
         if address != self._address:
             await self._forget()
             self._address = address
-        async with self._processes.watched(self._place):
-            answer = cast("AsyncGenerator[ReplyChunk, None]", (await self._provider(address)).stream(request))
-            async with aclosing(answer) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+        async with self._processes.watched(self._place), answer_of(await self._provider(address), request) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def _loaded(self) -> LocalAddress:
         begun, self._loading = self._loading, None
         if begun:
             await begun
-        # Again, as the process may have ended since then.
+        # Checked again: the process may have ended since then.
         return await self._processes.load(self._place)
 
     async def _provider(self, address: LocalAddress) -> OpenAIProvider:

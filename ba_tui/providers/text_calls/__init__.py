@@ -1,4 +1,4 @@
-"""Tool calls that a model writes as text: read out of its replies, and written into its prompt.
+"""Tool calls that a model writes as text: parsed from its replies, and described in its prompt.
 
-May import core, resources and the modules of providers beside it; only json_dialects imports the JSON-repair library.
+May import core, resources and the modules of providers; only json_dialects imports the JSON-repair library.
 """

@@ -1,6 +1,6 @@
-"""JSON as models write it: strict, with raw line breaks, without its end, as Python writes it, or broken otherwise.
+"""Parsers for JSON as models write it: strict, with raw line breaks, unfinished, in Python's syntax, or damaged.
 
-What a value means is not known here. No input takes longer than about a second: see LONGEST, READS and WORK.
+No input takes longer than about a second: see LONGEST, READS and WORK.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ba_tui.core.values import frozen
 from ba_tui.providers.wire.shapes import DEEPEST
 
 LONGEST = 60_000
-"""Characters that are repaired at most: the time that takes can grow with their square."""
+"""Characters that are repaired at most: the time may grow with their square."""
 READS = 400_000
-"""Characters that the repairs of one Decoder look at, all together."""
+"""Characters that all repairs of one JsonDecoder read together."""
 WORK = 4_000_000
-"""Characters that one Decoder looks at before it gives up, all together."""
+"""Characters that one JsonDecoder reads before it gives up."""
 ATTEMPT = 200
-"""What an attempt costs at least, in characters."""
+"""The least cost of an attempt, in characters."""
 CLOSERS = {"{": "}", "[": "]", "(": ")"}
 _TOKEN = regex(
     r"""(?s)"(?:[^"\\]++|\\.)*+(?P<close>"?+)"""
@@ -47,13 +47,13 @@ _EDGE = regex(r"""(?<!\\)"(?:'|\\")|(?:'|\\")"(?!\w)""")
 _BROKEN_OFF = "it breaks off before its end"
 
 
-class Unfinished(ValueError):
-    """The text ends where more must have followed, so that what was meant can't be known."""
+class UnfinishedValue(ValueError):
+    """The text ends within a value, so that the value can't be known."""
 
 
 @frozen
 class Extent:
-    """Where a value ends. ``missing``: the brackets that close it, when the text ends before they come."""
+    """The end of a value. ``missing``: the brackets that close it, when the text ends before them."""
 
     end: int
     missing: str = ""
@@ -61,7 +61,7 @@ class Extent:
 
 
 def extent(text: str, start: int, stop: int) -> Extent:
-    """How far the bracket at ``start`` reaches, at most to ``stop``. Raises ValueError for nesting nobody means."""
+    """Return the extent of the bracket at ``start``, at most to ``stop``. Raises ValueError for too deep nesting."""
     expected: list[str] = []
     for token in _TOKEN.finditer(text, start, stop):
         if opened := token["open"]:
@@ -78,7 +78,7 @@ def extent(text: str, start: int, stop: int) -> Extent:
 
 
 def _check_depth(text: str) -> None:
-    """Raises ValueError for what the library, which calls itself at each level, would try to follow."""
+    """Raise ValueError for nesting that is too deep for the recursive library."""
     depth = 0
     for token in _TOKEN.finditer(text):
         depth = depth + 1 if token["open"] else max(0, depth - 1) if token["shut"] else depth
@@ -86,15 +86,15 @@ def _check_depth(text: str) -> None:
             raise ValueError("it is nested too deep")
 
 
-class Decoder:
-    """Reads values out of one text, and keeps count of what that costs."""
+class JsonDecoder:
+    """Parses values of one text, and limits the work for it."""
 
     def __init__(self) -> None:
         self._reads = READS
         self._work = WORK
 
     def spend(self, looked_at: int) -> None:
-        """Count the characters that something looked at. Raises ValueError when they are too many by now."""
+        """Add to the characters that were read. Raises ValueError beyond the limit."""
         self._work -= looked_at + ATTEMPT
         if self._work < 0:
             raise ValueError("there is too much to read")
@@ -107,14 +107,13 @@ class Decoder:
         return reach
 
     def value(self, text: str, start: int = 0, stop: int | None = None) -> tuple[Any, int]:
-        """The object or list that begins at ``start``, and where it ends; one that is not in order
-        is looked for up to ``stop`` only.
+        """Return the object or list that begins at ``start``, and its end; an irregular one may reach up to ``stop``.
 
-        A repair changes punctuation only: no letter and no digit of what was written is lost or added. Brackets that
-        are missing at the end are added, the end of a string or a number is not.
+        A repair changes punctuation only: it loses or adds no letter and no digit. It adds brackets that are missing at
+        the end, but never the end of a string or a number.
 
         Raises:
-            Unfinished: it breaks off. ValueError: it can't be read.
+            UnfinishedValue: the text ends within the value. ValueError: it can't be parsed.
         """
         stop = len(text) if stop is None else stop
         self.spend(0)
@@ -131,17 +130,15 @@ class Decoder:
         if not reach.missing:
             return self._repaired(written), reach.end
         if reach.in_string or not written.endswith(("}", "]", '"', "'", "”")):
-            raise Unfinished(_BROKEN_OFF)
+            raise UnfinishedValue(_BROKEN_OFF)
         try:
             return self._repaired(written + reach.missing), reach.end
         except ValueError as error:
-            raise Unfinished(_BROKEN_OFF) from error
+            raise UnfinishedValue(_BROKEN_OFF) from error
 
     def whole(self, text: str) -> Any:
-        """The value that ``text`` is or holds, amid prose or in a fence; several of them as a list. A guess at times.
-
-        Raises ValueError when there is none.
-        """
+        """Return the value that ``text`` is or has within prose or a fence, several values as a list; sometimes a
+        guess. Raises ValueError without a value."""
         fenced = _FENCED.match(text)
         for written in (text.strip(), fenced[1].strip() if fenced else ""):
             try:
@@ -181,7 +178,7 @@ class Decoder:
         if len(text) > LONGEST:
             raise ValueError("it is not JSON, and too long to be repaired")
         _check_depth(text)
-        metered = _Metered(text)
+        metered = _MeteredText(text)
         metered.left = self._reads
         try:
             return repair_json(metered, return_objects=True, skip_json_loads=True)
@@ -199,7 +196,7 @@ _loose = json.JSONDecoder(strict=False, parse_constant=_refuse).raw_decode
 
 
 def _raw(text: str, start: int) -> tuple[Any, int]:
-    """JSON whose strings may hold raw line breaks, as models often write code."""
+    """Parse JSON with raw line breaks in strings, as models often write code."""
     try:
         return _loose(text, start)
     except RecursionError as error:
@@ -214,7 +211,7 @@ def _strictly(text: str) -> Any:
 
 
 def _laxly(text: str) -> Any:
-    """JSON with keys that have no quotes, with commas before a closing bracket, or with constants of Python."""
+    """Parse JSON with unquoted keys, with commas before closing brackets, or with Python's constants."""
     return _strictly(_LAX.sub(_strict, text))
 
 
@@ -225,12 +222,12 @@ def _strict(found: re.Match[str]) -> str:
 
 
 def _python(text: str) -> Any:
-    """A literal of Python, told from JSON by the quotes that it begins with."""
+    """Parse a Python literal, which differs from JSON by its first quote."""
     quote = _FIRST_QUOTE.search(text)
     if quote is None or quote[0] != "'" or len(text) > LONGEST:
         raise ValueError("it does not look like Python")
     with warnings.catch_warnings():
-        # An escape that Python does not know would be told to the terminal.
+        # Python would print a warning for an unknown escape.
         warnings.simplefilter("ignore")
         try:
             return json.loads(json.dumps(ast.literal_eval(text)))
@@ -239,7 +236,7 @@ def _python(text: str) -> Any:
 
 
 def _valid_escape(found: re.Match[str]) -> str:
-    """An escape that JSON does not know stands for its two characters, as in the regular expressions of models."""
+    """Return an escape that JSON does not know as two characters, as in regular expressions that models write."""
     what = found[1]
     if what in '"\\/bfnrt' or len(what) > 1:
         return found[0]
@@ -247,13 +244,13 @@ def _valid_escape(found: re.Match[str]) -> str:
 
 
 def _letters(text: str) -> str:
-    """What of ``text`` is neither punctuation nor escaped."""
+    """Return ``text`` without punctuation and escapes."""
     kept = "".join(filter(str.isalnum, _ESCAPE.sub("", text).encode("ascii", "ignore").decode()))
     return kept.lower().replace("none", "null")
 
 
 def _shape(text: str) -> str:
-    """The objects and lists of ``text``, in their order."""
+    """Return the brackets of the objects and lists in ``text``, in order."""
     opened = (token["open"] for token in _TOKEN.finditer(text))
     return "".join("{" if bracket == "{" else "[" for bracket in opened if bracket)
 
@@ -262,8 +259,8 @@ class _Spent(Exception):
     pass
 
 
-class _Metered(str):
-    """A text that counts how often it is looked at, and ends that when it was too often."""
+class _MeteredText(str):
+    """A text that limits how often it is read."""
 
     left = 0
 

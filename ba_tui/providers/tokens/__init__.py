@@ -1,1 +1,1 @@
-"""How many tokens a request has: estimates, exact encodings, and what usage teaches. May import what providers may."""
+"""Tokens of requests: estimates, exact encodings, and corrections by real usage. May import the same as providers."""

@@ -1,7 +1,4 @@
-"""What real usage says of our estimates: a ratio for each model, learned from answers and kept in a small file.
-
-How an estimate is made is not known here.
-"""
+"""Token counts for the model in use, and their correction: a ratio for each model, learned from answers and saved."""
 
 from __future__ import annotations
 
@@ -15,58 +12,63 @@ from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import Message, Usage
+from ba_tui.core.provider import ModelInfo
+from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.providers.tokens.counter import DynamicTokenCounter, TokenScale
+from ba_tui.providers.tokens.registry import ModelEncoderRegistry, load_encoders
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 LOWEST, HIGHEST = 0.5, 2.5
-"""A ratio beyond these comes from something else than words: pictures, tools of the vendor's own."""
+"""A ratio outside of these has another cause than text: pictures, or tools of the vendor's."""
 LEAST = 400
-"""Tokens: of a smaller request, what stands around the words decides."""
+"""Tokens: in a smaller request the frame around the text dominates."""
 STEADY = 8
-"""Answers after which the newest counts for an eighth."""
+"""Answers after which the newest has a weight of an eighth."""
 RATIOS = "token-ratios.json"
 """The file in ba's state folder."""
 KEPT = 100
 LARGEST = 100_000
 MAIN = "main"
 GROWN = 10
-"""A conversation that has grown by less than this part of it says nothing new, and estimating it takes time."""
+"""A conversation that has grown by less than one part of this many teaches nothing new, and estimating it takes time.
+"""
 MANY = 50
-"""New messages that are not counted on the event loop: a long conversation was opened."""
+"""New messages from which on they are not counted on the event loop: a long conversation was opened."""
 
 
 @frozen
-class _Learned:
+class _Ratio:
     ratio: float = 1.0
     seen: int = 0
 
 
-class Calibration:
-    """Ratios by model, in ``file``. One that can't be read or written costs accuracy and nothing else."""
+class TokenCalibration:
+    """Ratios by model, in ``file``. If it can't be read or written, only accuracy is lost."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self._ratios: dict[str, _Learned] | None = None
-        self._changed: dict[str, _Learned] = {}
+        self._ratios: dict[str, _Ratio] | None = None
+        self._changed: dict[str, _Ratio] = {}
 
     def ratio(self, model: str) -> float:
-        """Real tokens for each estimated one; 1 while nothing is known."""
+        """Return the real tokens for each estimated one; 1 while unknown."""
         known = self._known().get(model)
         return known.ratio if known else 1.0
 
     def learn(self, model: str, estimated: float, real: int) -> None:
-        """``estimated`` without the ratio, for what the vendor counted as ``real``."""
+        """Learn from ``estimated`` tokens, without the ratio, that the vendor counted as ``real``."""
         if estimated < LEAST or real < LEAST:
             return
         known = self._known()
-        old = known.pop(model, _Learned())
+        old = known.pop(model, _Ratio())
         seen = min(old.seen + 1, STEADY)
         told = min(HIGHEST, max(LOWEST, real / estimated))
-        known[model] = self._changed[model] = _Learned(old.ratio + (told - old.ratio) / seen, seen)
+        known[model] = self._changed[model] = _Ratio(old.ratio + (told - old.ratio) / seen, seen)
 
     def save(self) -> None:
-        """Put what was learned into the file, beside what other processes have put there. Never raises."""
+        """Save the ratios together with those that other processes saved. Never raises."""
         if not self._changed or self._file is None:
             return
         with suppress(StorageError, OSError), exclusive(self._file.parent):
@@ -76,13 +78,13 @@ class Calibration:
             save_whole(self._file, text + "\n", mode=0o600)
             self._changed = {}
 
-    def _known(self) -> dict[str, _Learned]:
+    def _known(self) -> dict[str, _Ratio]:
         if self._ratios is None:
             self._ratios = _read(self._file) if self._file else {}
         return self._ratios
 
 
-def _read(file: Path) -> dict[str, _Learned]:
+def _read(file: Path) -> dict[str, _Ratio]:
     with suppress(OSError, ValueError, RecursionError):
         read: Any = json.loads(read_regular(file, LARGEST))
         if isinstance(read, dict):
@@ -91,21 +93,20 @@ def _read(file: Path) -> dict[str, _Learned]:
     return {}
 
 
-def _learned(value: object) -> _Learned | None:
+def _learned(value: object) -> _Ratio | None:
     match value:
         case [int() | float() as ratio, int() as seen] if math.isfinite(ratio) and LOWEST <= ratio <= HIGHEST:
-            return _Learned(float(ratio), min(max(1, seen), STEADY))
+            return _Ratio(float(ratio), min(max(1, seen), STEADY))
         case _:
             return None
 
 
-class Calibrating:
-    """core.agent.Interceptor: compares each request's estimate with what its answer says it was, once that has come:
-    no request waits for it. Speaks never.
+class UsageCalibrator:
+    """core.agent.Interceptor: compares each request's estimate with the usage of its answer, after the answer, so that
+    no request waits. It adds no message.
 
-    ``estimate``: tokens of a request with these messages, without the ratio; ``learn`` hears estimate and usage.
-    ``beside``: what is sent with them; another value once it is another. It stands last, where a request is as it will
-    be sent.
+    ``estimate``: tokens of a request with these messages, without the ratio; ``learn`` gets estimate and usage.
+    ``beside``: a value that changes with the rest of the request. It runs last, when the request is complete.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class Calibrating:
 
     async def before(self, branch: Branch) -> None:
         if branch.name != MAIN:
-            # Sub-agents have tools and a prompt of their own, which the estimate does not know.
+            # Sub-agents have other tools and another prompt, which the estimate does not know.
             return
         messages = branch.transcript.messages
         await self._compare(messages)
@@ -137,10 +138,10 @@ class Calibrating:
         (sent, beside), self._sent = self._sent, ((), None)
         place = len(sent)
         if not sent or place >= len(messages) or messages[place - 1] is not sent[-1]:
-            # What was sent is not what is there: it was compressed since.
+            # The conversation was compressed after the request.
             return
         if beside is not self._beside():
-            # The estimate would count tools that were not sent.
+            # The estimate would include tools that were not sent.
             return
         answer = messages[place]
         usage = answer.usage or Usage()
@@ -152,3 +153,74 @@ class Calibrating:
             estimated = self._estimate(sent)
         self._counted = place
         self._learn(answer.model, estimated, usage.prompt)
+
+
+def _unmeasured(data: bytes) -> tuple[int, int] | None:
+    return None
+
+
+class Tokens:
+    """Counts tokens for the ``model`` in use: by the ``encoders`` files, corrected by ``calibration``. ``pixels`` gives
+    the width and height of a picture. For the event loop: cheap, and no message is counted twice."""
+
+    def __init__(
+        self,
+        model: Callable[[], ModelInfo],
+        encoders: Sequence[Path],
+        calibration: TokenCalibration,
+        pixels: Callable[[bytes], tuple[int, int] | None] = _unmeasured,
+    ) -> None:
+        self._model = model
+        self._files = encoders
+        self._pixels = pixels
+        self._registry: ModelEncoderRegistry | None = None
+        self._calibration = calibration
+        self._counters: dict[str, DynamicTokenCounter] = {}
+
+    @property
+    def counter(self) -> DynamicTokenCounter:
+        """Return the counter of the model in use."""
+        info = self._model()
+        if info.id not in self._counters:
+            self._counters[info.id] = self._made(info)
+        return self._counters[info.id]
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Return the entries that were left out of the user's or the project's token_encoders.yaml."""
+        return self._encoders().problems if len(self._files) > 1 else ()
+
+    def text(self, text: str) -> int:
+        return self.counter.text(text)
+
+    def count(self, messages: Sequence[Message]) -> int:
+        return self.counter.conversation(messages)
+
+    def aside(self, messages: Sequence[Message]) -> int:
+        """Count messages that are not in the conversation, whose counts stay remembered."""
+        return self._made(self._model()).conversation(messages)
+
+    def count_tools(self, tools: Sequence[Tool]) -> int:
+        return self.counter.tools(tools)
+
+    def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """Return the tokens of text and calls, and those of tool results; ``count`` is their sum."""
+        return self.counter.parts(messages)
+
+    def calibrating(self, fixed: Callable[[], int], tools: Callable[[], Sequence[Tool]]) -> UsageCalibrator:
+        """Return the interceptor that learns. ``fixed``: tokens of the system prompt and ``tools``, as counted here."""
+
+        def estimated(messages: Sequence[Message]) -> float:
+            return (fixed() + self.count(messages)) / self._calibration.ratio(self._model().id)
+
+        return UsageCalibrator(estimated, self._calibration.learn, tools)
+
+    def _made(self, info: ModelInfo) -> DynamicTokenCounter:
+        config = self._encoders().find(info.name)
+        scale = TokenScale(lambda: config.margin * self._calibration.ratio(info.id), config.family, self._pixels)
+        return DynamicTokenCounter(scale=scale)
+
+    def _encoders(self) -> ModelEncoderRegistry:
+        if self._registry is None:
+            self._registry = load_encoders(self._files)
+        return self._registry

@@ -1,6 +1,6 @@
-"""Tokens of texts, messages, conversations and tool schemas, in whatever way texts are measured.
+"""Tokens of texts, messages, conversations and tool schemas, and the estimate that needs no vocabulary.
 
-What was counted once is kept by its content, so that a growing conversation costs what was added to it.
+Counts are remembered by content, so that a growing conversation costs as much as its new part.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import binascii
 import json
 import math
 import threading
-from collections import deque
+from bisect import bisect_right
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -32,17 +33,106 @@ from ba_tui.core.messages import (
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.config import Family
-from ba_tui.providers.tokens.estimate import estimate_tokens
+from ba_tui.providers.tokens.registry import Family
+
+# The estimate takes a few milliseconds: it cuts text into pieces as current tokenizers do, and weighs them by kind and
+# length. Exact counts are in encodings.
+
+WHOLE = 64_000
+"""Characters that are read completely; of a longer text evenly spread samples are read."""
+SAMPLES = 16
+SAMPLE = 4_000
+SHORT = 64
+"""Characters of a text below which pieces hardly ever repeat."""
+
+_PIECE = regex(
+    r"[^\w\r\n]?[A-Z]?[a-z]++(?![^\W\x00-\x7f])|[^\w\r\n]?[A-Z]++(?![a-z]|[^\W\x00-\x7f])|[^\w\r\n]?[A-Z]+(?=[A-Z][a-z])"
+    r"|[^\w\r\n]?[^\W\d_]+|\d{1,3}|_+| ?[^\s\w]+[\r\n/]*|\s*[\r\n]+|\s+(?=\s)|\s+"
+)
+_LATIN, _CJK, _SIGN, _OTHER = 0.75, 0.78, 0.3, 0.6
+# Tokens per character, from each code point on.
+_RATES = (
+    (0x80, _LATIN),
+    (0x370, 0.4),
+    (0x400, 0.24),
+    (0x530, 0.33),
+    (0x900, 0.33),
+    (0xE00, 0.36),
+    (0xE80, _OTHER),
+    (0x1E00, _LATIN),
+    (0x2000, _SIGN),
+    (0x3000, _CJK),
+    (0xA000, _OTHER),
+    (0xAC00, 0.57),
+    (0xD7B0, 1.0),
+    (0xF900, _CJK),
+    (0xFB00, _OTHER),
+    (0xFF00, _CJK),
+    (0xFFF0, 1.0),
+    (0x10000, 2.3),
+)
+_WITHIN = 0.17
+"""Tokens per ASCII letter in a word with other letters too."""
+_STARTS = [start for start, _ in _RATES]
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of ``text`` in o200k_base: within a tenth for prose and code, more often too many than too
+    few."""
+    if len(text) <= WHOLE:
+        return round(_weight(text))
+    stride = (len(text) - SAMPLE) / (SAMPLES - 1)
+    sampled = sum(_weight(text[(at := int(index * stride)) : at + SAMPLE]) for index in range(SAMPLES))
+    return round(sampled * len(text) / (SAMPLES * SAMPLE))
+
+
+def estimate_characters(text: str) -> int:
+    """Return the roughest estimate, when no encoding can be loaded: 4 characters a token, 1.5 for CJK."""
+    wide = sum(1 for char in text if "\u2e80" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7af" or char > "\uf8ff")
+    return round((len(text) - wide) / 4 + wide / 1.5)
+
+
+def _weight(text: str) -> float:
+    if len(text) < SHORT:
+        return sum(map(_piece, _PIECE.findall(text)))
+    return sum(_piece(piece) * times for piece, times in Counter(_PIECE.findall(text)).items())
+
+
+def _piece(piece: str) -> float:
+    if not piece.isascii():
+        return sum(_RATES[bisect_right(_STARTS, ord(char)) - 1][1] if char > "\x7f" else _WITHIN for char in piece)
+    last = piece[-1]
+    if last.isalpha():
+        return _word(piece)
+    if last.isdigit():
+        return 1.08
+    if last == "_":
+        return 0.4
+    if piece.isspace():
+        return 0.6 if "\n" in piece else 1.0
+    signs = piece.strip()
+    return 1.0 if len(set(signs)) == 1 else 0.8 + 0.15 * max(0, len(signs) - 2)
+
+
+def _word(piece: str) -> float:
+    lead = "" if piece[0].isalpha() else piece[0]
+    size = len(piece) - len(lead)
+    if size > 1 and piece.isupper():
+        return 0.6 + 0.42 * max(0, size - 3)
+    if lead == " ":
+        return 0.76 + 0.17 * max(0, size - 4)
+    within = 0.6 if piece[len(lead)].isupper() else 0.0
+    return 0.92 + 0.1 * max(0, size - 4) + within + (0.55 if lead else 0.0)
+
 
 Pixels = Callable[[bytes], tuple[int, int] | None]
-"""Width and height of a picture from its first bytes; None when they can't be read."""
+"""Returns width and height of a picture from its first bytes; None when they can't be read."""
 HEADER = 400_000
-"""Base64 characters in which a picture says its size."""
+"""Base64 characters that include the size of a picture."""
 PAGE = 2_000
-"""Tokens of a PDF's page: its words, and for some vendors a picture of it."""
+"""Tokens of a PDF page: its words, and for some vendors a picture of it."""
 PAGE_BYTES = 400_000
-"""A PDF of this size has at least a page, however it is packed."""
+"""Bytes of a PDF for each page, when its pages can't be counted."""
 _PAGES = regex(rb"/Type\s*/Page(?![A-Za-z])")
 _CLAUDE_SIDE, _CLAUDE_PIXELS, _CLAUDE_MOST = 1_568, 750, 1_600
 _GPT_SIDE, _GPT_SHORT, _GPT_TILE = 2_048, 768, 512
@@ -50,11 +140,11 @@ _GEMINI_SMALL, _GEMINI_TILE, _GEMINI_TOKENS = 384, 768, 258
 
 
 def unmeasured(data: bytes) -> None:
-    """For where nobody reads pictures."""
+    """Return None: for callers that read no pictures."""
 
 
 def picture_tokens(image: Image, family: Family, pixels: Pixels) -> int:
-    """What ``family`` takes for a picture of that size; where the size is unknown, for a large one."""
+    """Return the tokens of a picture of that size for ``family``; for an unknown size those of a large one."""
     size = pixels(_decoded(image.data[:HEADER])) if image.data else None
     width, height = size or (1_600, 1_200)
     if family is Family.GPT:
@@ -76,14 +166,14 @@ def _gpt(width: int, height: int) -> int:
 
 
 def document_text(document: Document) -> str | None:
-    """The words of a plain text document; None when it is of another kind."""
+    """Return the words of a plain text document; None for another kind."""
     if not document.media_type.startswith("text/"):
         return None
     return _decoded(document.data).decode("utf-8", "replace")
 
 
 def document_tokens(document: Document) -> int:
-    """By its pages; where they are packed away, by its size."""
+    """Return its tokens by its pages, or by its size when they are compressed."""
     data = _decoded(document.data)
     return PAGE * max(1, len(_PAGES.findall(data)), len(data) // PAGE_BYTES)
 
@@ -97,13 +187,13 @@ def _decoded(data: str) -> bytes:
 
 
 OPENING, MESSAGE, CALL, OUTPUT, TOOL = 3, 4, 12, 8, 12
-"""Tokens that stand around the words: of a conversation, a message, a call, its output, a tool."""
+"""Tokens around the text of a conversation, a message, a call, its output, a tool."""
 CACHED = 20_000
 NEWEST = 4
 
 
 class Counts:
-    """Tokens by content: the hash of a text and its length. When full, the older half goes."""
+    """Tokens by content: the hash of a text and its length. When full, the older half is dropped."""
 
     def __init__(self, limit: int = CACHED) -> None:
         self._limit = limit
@@ -116,7 +206,7 @@ class Counts:
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= self._limit:
-                # A new one in a single step: another thread may be reading.
+                # Replaced in one step: another thread may be reading.
                 self._known = dict(list(self._known.items())[self._limit // 2 :])
             found = self._known[key] = count(text)
         return found
@@ -127,14 +217,14 @@ class Counts:
 
 @dataclass
 class _Prefix:
-    """The messages of the last conversation that was counted, and what they came to up to each."""
+    """The messages of the last counted conversation, and the sums up to each."""
 
     messages: list[Message] = field(default_factory=list[Message])
     words: list[int] = field(default_factory=lambda: [0])
     media: list[int] = field(default_factory=lambda: [0])
 
     def known(self, messages: Sequence[Message]) -> int:
-        """How many of ``messages`` are counted. Nearly always all but the newest, which one comparison tells."""
+        """Return how many of ``messages`` are counted: nearly always all but the newest, which one comparison shows."""
         if list(islice(messages, len(self.messages))) == self.messages:
             return len(self.messages)
         for index, identical in enumerate(map(is_, self.messages, messages)):
@@ -148,9 +238,9 @@ def _one() -> float:
 
 
 @frozen
-class Scale:
-    """``factor`` is what words are multiplied with: a margin, and what real usage has shown. ``pixels`` reads the
-    size of a picture, which ``family`` puts a price on."""
+class TokenScale:
+    """The factor on text, which is a margin and the correction by real usage, and the sizes and prices of pictures:
+    ``pixels`` reads the size, ``family`` has the price."""
 
     factor: Callable[[], float] = _one
     family: Family = Family.CUSTOM
@@ -158,20 +248,20 @@ class Scale:
 
 
 class DynamicTokenCounter:
-    """``measure`` counts a text; the cheap estimate unless an encoding is given. Any thread may ask."""
+    """Counts tokens with ``measure``, by default the cheap estimate. Safe to call from any thread."""
 
-    def __init__(self, measure: Callable[[str], int] = estimate_tokens, scale: Scale | None = None) -> None:
+    def __init__(self, measure: Callable[[str], int] = estimate_tokens, scale: TokenScale | None = None) -> None:
         self._measure = measure
-        self._scale = scale or Scale()
+        self._scale = scale or TokenScale()
         self._counts = Counts()
         self._media = Counts(500)
         self._prefix = _Prefix()
         self._lock = threading.Lock()
         self._tools: dict[str, tuple[Tool, int]] = {}
         self._listed: tuple[Sequence[Tool], tuple[int, ...]] = ((), ())
-        """The tools that were counted last, and the words of each."""
+        """The tools of the last count, and the tokens of each."""
         self._newest: deque[tuple[Message, tuple[int, int]]] = deque(maxlen=NEWEST)
-        """What each of the newest messages came to: they are asked about as a tail and as a part of the whole."""
+        """Counts of the newest messages: they are asked for as a tail and as part of the whole."""
 
     def text(self, text: str) -> int:
         return self._scaled(self._words(text))
@@ -181,12 +271,12 @@ class DynamicTokenCounter:
         return self._scaled(words) + media
 
     def conversation(self, messages: Sequence[Message]) -> int:
-        """All of ``messages`` as one request would hold them. What was counted the last time is not counted again."""
+        """Return the tokens of ``messages`` as one request. Those of the last count are not counted again."""
         words, media = self._sums(messages)
         return self._scaled(words) + media
 
     def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """The same in two shares: what was said and called, and what tools returned."""
+        """Return the same in two parts: text and calls, and tool results."""
         returned = [
             self._block(block) for message in messages for block in message.blocks if isinstance(block, ToolOutput)
         ]
@@ -194,7 +284,7 @@ class DynamicTokenCounter:
         return max(0, self.conversation(messages) - results), results
 
     def _sums(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Words and media of ``messages``, the frame of a conversation included."""
+        """Return tokens of text and of media, including the frame of a conversation."""
         if not messages:
             return 0, 0
         with self._lock:
@@ -204,7 +294,7 @@ class DynamicTokenCounter:
         kept = self._prefix
         known = kept.known(messages)
         if not known and len(messages) < len(kept.messages):
-            # A part of it, asked for in between: the whole is worth more to remember.
+            # A part of the last conversation was asked for: the whole is worth more to remember.
             each = [self._message(message) for message in messages]
             return OPENING + sum(words for words, _ in each), sum(media for _, media in each)
         del kept.messages[known:], kept.words[known + 1 :], kept.media[known + 1 :]
@@ -216,7 +306,7 @@ class DynamicTokenCounter:
         return OPENING + kept.words[-1], kept.media[-1]
 
     def tool(self, tool: Tool) -> int:
-        """A tool as a model is told of it: name, description, schema."""
+        """Return the tokens of a tool in a request: name, description, schema."""
         return self._scaled(self._told(tool))
 
     def tools(self, tools: Sequence[Tool]) -> int:
@@ -253,7 +343,7 @@ class DynamicTokenCounter:
         return words, media
 
     def _block(self, block: Block) -> tuple[int, int]:
-        """Words and media, apart: a margin is for words."""
+        """Return tokens of text and of media separately: the margin is for text only."""
         match block:
             case Text(text=text) | Thinking(thinking=text):
                 return self._words(text), 0
@@ -279,7 +369,7 @@ class DynamicTokenCounter:
         return picture_tokens(image, self._scale.family, self._scale.pixels)
 
     def _json(self, value: object) -> int:
-        """A value as JSON: its texts, and about a token for each sign around them."""
+        """Return tokens of a value as JSON: its texts, and about one for each sign around them."""
         match value:
             case str():
                 return 2 + self._words(value)

@@ -1,35 +1,38 @@
-"""Exact encodings without a network: rank files that came with a package, unpacked once into the cache folder.
+"""Exact encodings without a network, from rank files of a package, and counts by a provider's endpoint.
 
-Loading one takes up to 80 MB, so the app's own process never does; what it uses is estimate.py.
+Loading an encoding takes up to 80 MB, so the app's own process never does; it uses the estimate of counter.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import hashlib
+import logging
 import os
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.core.errors import StorageError
+from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.provider import ModelRequest
 from ba_tui.core.values import frozen
 from ba_tui.processes.scratch import scratch
-from ba_tui.providers.tokens.config import CL100K, O200K, EncoderConfig
-from ba_tui.providers.tokens.estimate import estimate_characters
-from ba_tui.providers.tokens.registry import ModelEncoderRegistry
+from ba_tui.providers.tokens.counter import estimate_characters
+from ba_tui.providers.tokens.registry import CL100K, O200K, EncoderConfig, ModelEncoderRegistry
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
     import tiktoken
 
+
 ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
-"""tiktoken names the file in its cache after this; nothing is asked there."""
+"""tiktoken derives the file's name in its cache from this address; no request is sent."""
 CONTENTS = {
     O200K: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     CL100K: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
@@ -42,7 +45,7 @@ SLICE = 100_000
 
 @frozen
 class TokenEncoding:
-    """``name`` is what is counted in, which ``warning`` explains where it is not what was asked for."""
+    """The encoding in use; ``warning`` explains a name that differs from the requested one."""
 
     name: str
     measure: Callable[[str], int]
@@ -50,8 +53,8 @@ class TokenEncoding:
 
 
 class Encodings:
-    """Encodings by name, each loaded once. ``folder`` is the cache folder of ours, ``packed`` where the packed files
-    are, by default in the package that brings them. Call it off the event loop."""
+    """Encodings by name, each loaded once. ``folder`` is ba's cache folder, ``packed`` the folder of the packed files,
+    by default in the package that has them. Call it off the event loop."""
 
     def __init__(self, folder: Path, packed: Traversable | None = None) -> None:
         self._folder = folder
@@ -59,7 +62,8 @@ class Encodings:
         self._loaded: dict[str, TokenEncoding] = {}
 
     def load(self, name: str) -> TokenEncoding:
-        """Never fails, never downloads: an unknown name gives cl100k_base, damaged files give characters."""
+        """Return the encoding. Never fails and never downloads: an unknown name gives cl100k_base, damaged files give
+        an estimate by characters."""
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
@@ -116,13 +120,13 @@ class Encodings:
 
 
 def encoding_of(config: EncoderConfig, registry: ModelEncoderRegistry, encodings: Encodings) -> TokenEncoding:
-    """What a configuration counts in: an encoder that was registered under that name, else one of ours."""
+    """Return the encoding of a configuration: the encoder registered under that name, else one of ba's."""
     own = registry.encoder(config.encoding)
     return TokenEncoding(config.encoding, own) if own else encodings.load(config.encoding)
 
 
 def _measured(vocabulary: tiktoken.Encoding, text: str) -> int:
-    """In slices where there is nothing but blanks for long: tiktoken panics over a million of them."""
+    """Count in slices where there are long runs of blanks: tiktoken crashes on a million of them."""
     parts = [text[at : at + SLICE] for at in range(0, len(text), SLICE)]
     if len(parts) > 1 and not any(map(str.isspace, parts)):
         parts = [text]
@@ -134,7 +138,7 @@ def _place(folder: Path, name: str) -> Path:
 
 
 def _whole(path: Path, name: str) -> bool:
-    """Looked at before tiktoken does: it would fetch what it finds missing or damaged."""
+    """Whether the file is undamaged. Checked before tiktoken does: it would download a missing or damaged one."""
     try:
         with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == CONTENTS[name]
@@ -144,7 +148,7 @@ def _whole(path: Path, name: str) -> bool:
 
 @contextlib.contextmanager
 def _cache(folder: Path) -> Generator[None]:
-    """tiktoken looks into ``folder`` meanwhile."""
+    """Let tiktoken read ``folder`` for the time of the context."""
     before = os.environ.get(CACHE)
     os.environ[CACHE] = str(folder)
     try:
@@ -154,3 +158,52 @@ def _cache(folder: Path) -> Generator[None]:
             del os.environ[CACHE]
         else:
             os.environ[CACHE] = before
+
+
+log = logging.getLogger(__name__)
+PATIENCE = 5.0
+CACHED = 1_000
+Ask = Callable[[ModelRequest], Awaitable[int]]
+
+
+class ExactCounts:
+    """The provider's own counts, asked for once for each content and for a short time only. ``ask`` sends the request.
+    After a failure no more requests are sent, and callers use estimates."""
+
+    def __init__(self, ask: Ask, patience: float = PATIENCE) -> None:
+        self._ask = ask
+        self._patience = patience
+        self._known: dict[bytes, int] = {}
+        self.trouble = ""
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the tokens of the whole request; None when the provider does not answer, with the reason in
+        ``trouble``."""
+        key = _digest(request)
+        if key in self._known:
+            return self._known[key]
+        if self.trouble:
+            return None
+        try:
+            async with asyncio.timeout(self._patience):
+                found = await self._ask(request)
+        except TimeoutError:
+            self.trouble = f"The provider did not count within {self._patience:g} s"
+        except BaError as error:
+            self.trouble = str(error).rstrip(".")
+        else:
+            if len(self._known) >= CACHED:
+                del self._known[next(iter(self._known))]
+            self._known[key] = found
+            return found
+        log.info("Estimated instead: %s.", self.trouble)
+        return None
+
+
+def _digest(request: ModelRequest) -> bytes:
+    digest = hashlib.sha256(request.system.encode("utf-8", "replace"))
+    for message in request.messages:
+        digest.update(f"\0{message.role}{message.blocks!r}".encode("utf-8", "replace"))
+    for tool in request.tools:
+        digest.update(f"\0{tool.name}\0{tool.description}\0{tool.input_schema}".encode("utf-8", "replace"))
+    return digest.digest()

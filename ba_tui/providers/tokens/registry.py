@@ -1,21 +1,86 @@
-"""Which model is counted how: the files token_encoders.yaml in layers, and what Python code adds.
-
-What counting means is the business of encodings.py and estimate.py.
-"""
+"""How the tokens of each model are counted: layers of token_encoders.yaml, and encoders that Python code adds."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, field
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+
+from annotated_types import Ge, Le, MinLen
 
 from ba_tui.core.errors import UsageError
-from ba_tui.providers.tokens.config import EncoderConfig, Family
-from ba_tui.resources import Places, bundled, there
+from ba_tui.core.values import frozen
+from ba_tui.resources import UserFolders, bundled, there
+from ba_tui.settings.fields import NUMBER, Address, FieldCheck
+from ba_tui.settings.plain import made
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+
     from ba_tui.providers.marked_yaml import YamlNode
+
+
+O200K = "o200k_base"
+CL100K = "cl100k_base"
+
+
+class Family(StrEnum):
+    """Models with similar tokenizers."""
+
+    CLAUDE = "claude"
+    GPT = "gpt"
+    GEMINI = "gemini"
+    GLM = "glm"
+    QWEN = "qwen"
+    LLAMA = "llama"
+    MISTRAL = "mistral"
+    DEEPSEEK = "deepseek"
+    CUSTOM = "custom"
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+@frozen
+class EncoderConfig:
+    """One entry of token_encoders.yaml. ``margin``: the factor on counts in ``encoding``. ``exact``: the encoding is
+    the model's own, so its counts need no correction. ``exact_counting_api``: the provider's counting endpoint."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    family: Annotated[Family, FieldCheck(_lower, first=True)] = Family.CUSTOM
+    encoding: Annotated[str, MinLen(1)] = O200K
+    margin: Annotated[float, NUMBER, Ge(1), Le(10)] = 1.2
+    exact: bool = False
+    exact_counting_api: Address | None = None
+    params: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping for ``from_dict``."""
+        return {**asdict(self), "family": self.family.value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EncoderConfig:
+        """Parse a mapping. Raises ValueError naming the field."""
+        try:
+            return made(cls, data)
+        except ValueError as error:
+            raise ValueError(_named_fields(cast("ValidationError", error))) from error
+
+    def validate(self) -> None:
+        """Check all fields. Raises ValueError naming the field."""
+        EncoderConfig.from_dict(self.to_dict())
+
+
+def _named_fields(error: ValidationError) -> str:
+    """Return each wrong field in a few words."""
+    said = "; ".join(f"{'.'.join(map(str, part['loc'])) or 'the entry'}: {part['msg']}" for part in error.errors())
+    return said.replace("Input should be", "must be").replace("Value error, expected", "must be").rstrip(".")
+
 
 FILE = "token_encoders.yaml"
 Measure = Callable[[str], int]
@@ -32,9 +97,10 @@ _NAMES: Mapping[Family, tuple[str, ...]] = {
 
 
 class ModelEncoderRegistry:
-    """Model names to configurations: the exact name first, then a pattern, the family, a careful default.
+    """Finds the configuration of a model: by exact name, then pattern, then family, then a careful default.
 
-    Later layers win over earlier ones; among the patterns of a layer, the longest. ``problems``: what was left out.
+    Later layers win over earlier ones; among the patterns of a layer, the longest wins. ``problems``: the entries that
+    were left out.
     """
 
     def __init__(self) -> None:
@@ -45,7 +111,8 @@ class ModelEncoderRegistry:
         self.problems: list[str] = []
 
     def find(self, model: str) -> EncoderConfig:
-        """For ``provider/model`` or a bare name. Never fails: whoever is unknown gets the default of 1.2."""
+        """Return the configuration of ``provider/model`` or a bare name. Never fails: unknown models get the default
+        margin of 1.2."""
         names = _names(model)
         for name in names:
             if name in self._exact:
@@ -58,7 +125,7 @@ class ModelEncoderRegistry:
         return self._families.get(family) or EncoderConfig(family=family)
 
     def register(self, model: str, config: EncoderConfig) -> None:
-        """Give a name or a pattern (``*``, ``?``) a configuration; it wins over every file."""
+        """Set the configuration of a name or a pattern (``*``, ``?``); it wins over every file."""
         plain = _plain(model)
         if set(plain) & set("*?["):
             self._patterns[-1][plain] = config
@@ -69,15 +136,15 @@ class ModelEncoderRegistry:
         self._families[family] = config
 
     def register_encoder(self, name: str, measure: Measure) -> None:
-        """An encoding of one's own: ``encoding: name`` in a configuration counts with ``measure``."""
+        """Add an encoding: ``encoding: name`` in a configuration counts with ``measure``."""
         self._encoders[name] = measure
 
     def encoder(self, name: str) -> Measure | None:
-        """What was registered under ``name``."""
+        """Return the encoder that was registered as ``name``."""
         return self._encoders.get(name)
 
     def read(self, path: Path) -> None:
-        """Lay a file over what is there. A broken entry is told in ``problems`` and left out; so is a broken file."""
+        """Add a file as the next layer. Broken entries or a broken file are left out and listed in ``problems``."""
         from ba_tui.providers.marked_yaml import read_yaml  # noqa: PLC0415 - loads yaml
 
         self._patterns.append({})
@@ -97,11 +164,11 @@ class ModelEncoderRegistry:
         for name, node in models.items():
             if config := self._config(node, name, {"family": family_of(name)}):
                 self.register(name, config)
-        # What Python registers later stands above the files.
+        # Configurations that Python registers later win over the files.
         self._patterns.append({})
 
     def _config(self, node: YamlNode, name: str, given: Mapping[str, Any]) -> EncoderConfig | None:
-        """What an entry leaves out, its family says, as far as files up to this one have said it."""
+        """Return an entry, completed from its family as it is in the files up to this one."""
         try:
             said = node.value
             if not isinstance(said, dict):
@@ -118,21 +185,21 @@ class ModelEncoderRegistry:
             return None
 
 
-def encoder_files(where: Places, project: Path | None) -> tuple[Path, ...]:
-    """The layers, the most general first. ``project`` is the root of one that the person trusts."""
+def encoder_files(where: UserFolders, project: Path | None) -> tuple[Path, ...]:
+    """Return the layers, the most general first. ``project`` is the root of a trusted project."""
     own = (bundled("config") / FILE, where.config / FILE)
     return own if project is None else (*own, project / ".ba" / FILE)
 
 
-def encoders_of(where: Places, root: Path, trusted: Callable[[], bool]) -> Sequence[Path]:
-    """The files that say how tokens are counted in the project ``root``; its own count only where it is ``trusted``."""
+def encoders_of(where: UserFolders, root: Path, trusted: Callable[[], bool]) -> Sequence[Path]:
+    """Return the encoder files for the project ``root``; the project's own only if it is ``trusted``."""
     files = [file for file in encoder_files(where, root) if there(file)]
     inside = [file for file in files if file.is_relative_to(root / ".ba")]
     return files if not inside or trusted() else [file for file in files if file not in inside]
 
 
 def load_encoders(paths: Iterable[Path]) -> ModelEncoderRegistry:
-    """From the files that exist, the most general first."""
+    """Read the files that exist, the most general first."""
     registry = ModelEncoderRegistry()
     for path in paths:
         if path.exists():
@@ -141,7 +208,7 @@ def load_encoders(paths: Iterable[Path]) -> ModelEncoderRegistry:
 
 
 def family_of(model: str) -> Family:
-    """By the name alone, whatever a reseller puts before or behind it."""
+    """Return the family by the name alone, whatever a reseller adds to it."""
     for name in _names(model):
         words = name.replace("_", "-").replace("/", "-").split("-")
         for family, starts in _NAMES.items():
@@ -153,12 +220,12 @@ def family_of(model: str) -> Family:
 
 
 def _plain(name: str) -> str:
-    """Vendors and resellers write the same version with dots or dashes."""
+    """Return ``name`` with dashes for dots: vendors and resellers write the same version in both ways."""
     return name.strip().lower().replace(".", "-")
 
 
 def _names(model: str) -> tuple[str, ...]:
-    """The whole name, then without a provider, a region and a tag: ``bedrock/us.anthropic.claude-…-v1:0``."""
+    """Return the whole name, then without a provider, a region and a tag: ``bedrock/us.anthropic.claude-…-v1:0``."""
     plain = _plain(model)
     bare = plain.rpartition("/")[2].partition(":")[0]
     vendorless = bare.rpartition("anthropic-")[2] if "anthropic-" in bare else bare

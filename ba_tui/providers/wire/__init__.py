@@ -1,1 +1,1 @@
-"""The formats of both vendors: what is sent, what is made of a stream. May import core, providers.bounds and faults."""
+"""The wire formats of both vendors: encoding of requests, parsing of streams. May import core and providers.faults."""

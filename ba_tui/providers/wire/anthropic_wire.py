@@ -1,7 +1,4 @@
-"""The Messages format: blocks to wire and back, and an answer put together from its events.
-
-Pure. How it travels is anthropic.py's business.
-"""
+"""The Messages format: blocks to JSON and back, and an answer assembled from its events. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +30,19 @@ from ba_tui.core.messages import (
 )
 from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
-from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
-from ba_tui.providers.wire.shapes import arguments, call_id, call_name, clean, count, encode, fields, items, text_of
+from ba_tui.providers.wire.shapes import (
+    Load,
+    arguments,
+    call_id,
+    call_name,
+    clean,
+    count,
+    encode,
+    fields,
+    items,
+    text_of,
+)
 
 log = logging.getLogger(__name__)
 VENDOR = "anthropic"
@@ -56,18 +63,18 @@ _FINISHED: frozenset[StopReason] = frozenset({"end_turn", "tool_use", "stop_sequ
 
 
 def encode_message(message: Message, model: ModelInfo) -> bytes:
-    """As it stands in ``messages``; b"" when nothing of it can be sent to this model."""
+    """Encode a message for ``messages``; b"" when nothing of it can be sent to this model."""
     own = message.model == model.id
     content = [wire for block in message.blocks if (wire := block_to_wire(block, own=own, model=model)) is not None]
     if not content:
         return b""
-    # Answers to calls come first, whatever was said meanwhile: the API refuses any other order.
+    # Answers to calls come first, before any text of the user's: the API requires that order.
     content.sort(key=lambda wire: wire["type"] != "tool_result")
     return encode({"role": message.role, "content": content})
 
 
 def block_to_wire(block: Block, *, own: bool, model: ModelInfo) -> dict[str, Any] | None:
-    """``own``: this very model said it, so that it may have its reasoning back."""
+    """Encode a block. ``own``: the same model wrote it, so its reasoning can be sent back."""
     match block:
         case Text():
             if not block.text.strip():
@@ -121,7 +128,7 @@ def tool_to_wire(tool: Tool) -> dict[str, Any]:
 
 
 def block_from_wire(raw: Mapping[str, Any]) -> Block:
-    """A block of an answer, or of a request that we have sent; whatever we don't know is kept as it came."""
+    """Parse a block of an answer or of a request of ours; an unknown one is kept unchanged."""
     match raw.get("type"):
         case "text":
             citations = tuple(clean_json(cited) for cited in items(raw.get("citations")) if fields(cited))
@@ -174,16 +181,16 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
 
 
 class AnthropicReply:
-    """One answer, streamed or in one piece. Blocks are kept as the wire has them and read when it is complete."""
+    """One answer, streamed or whole. Blocks are kept as they arrive and parsed when complete."""
 
     def __init__(self, model: ModelInfo, service: ModelService, taken: Collection[str] = ()) -> None:
-        """``taken``: ids that earlier calls have."""
+        """``taken``: ids of earlier calls."""
         self.done = False
         self._model = model
         self._service = service
         self._blocks: list[dict[str, Any]] = []
         self._at: dict[int, int] = {}
-        """Which block an index stands for; the latest, where one index stands for all."""
+        """The block of each index; the latest, where one index is used for all."""
         self._pieces: dict[int, dict[str, io.StringIO]] = {}
         self._sizes: dict[int, int] = {}
         self._taken = taken
@@ -193,7 +200,7 @@ class AnthropicReply:
         self._load = Load(service.host)
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
-        """The deltas of one event."""
+        """Return the deltas of one event."""
         match data.get("type") or name:
             case _ if data.get("error") or data.get("object") == "error":
                 raise from_event(self._service, data)
@@ -223,7 +230,7 @@ class AnthropicReply:
         return ()
 
     def take(self, body: dict[str, Any]) -> None:
-        """All of it in one piece. Raises ProviderError when it is an error, or no answer."""
+        """Parse a whole answer. Raises ProviderError when it is an error, or no answer."""
         if not isinstance(body.get("content"), list):
             raise no_answer(self._service, body, "Messages")
         for event in ({"type": "message_start", "message": body}, {"type": "message_delta", "delta": body}):
@@ -232,10 +239,10 @@ class AnthropicReply:
         self.done = True
 
     def close(self) -> None:
-        """The Messages API has no end mark but ``message_stop``."""
+        """Do nothing: the only end mark of the Messages API is ``message_stop``."""
 
     def finish(self) -> Message:
-        """The answer. Raises ConnectionLost when its last event is missing."""
+        """Return the message. Raises ConnectionLost when its last event is missing."""
         if not self.done:
             raise cut(self._service)
         stop = STOPS.get(self._stop)
@@ -263,7 +270,7 @@ class AnthropicReply:
         if raw.get("type") == "tool_use":
             self._load.call(raw.get("input"))
             id = clean_text(text_of(raw.get("id")))
-            # A server that gives no id, or one id twice, leaves it to us: answers are paired by it.
+            # Servers may send no id, or one id twice; calls and answers are paired by ids, so new ones are made.
             new = id and id not in self._ids and id not in self._taken
             raw["id"] = id if new else f"toolu_{new_id()[:24]}"
             self._ids.add(raw["id"])
@@ -309,7 +316,7 @@ class AnthropicReply:
         self._pieces.setdefault(index, {}).setdefault(key, io.StringIO()).write(text)
 
     def _keep(self, index: int, raw: dict[str, Any], delta: dict[str, Any]) -> None:
-        """A delta we don't know: words grow, lists grow, anything else is as it was last told."""
+        """Merge an unknown delta: texts and lists are extended, other values replaced."""
         for key, value in delta.items():
             if key == "type":
                 continue
@@ -330,7 +337,7 @@ class AnthropicReply:
                 raw[key] = text
         if raw.get("type") == "tool_use":
             if index == len(self._blocks) - 1 and stop not in _FINISHED and not raw.get("input"):
-                # Cut before its first argument: what reads as a call without arguments was never finished.
+                # The answer ended before the first argument: a call without arguments was probably unfinished.
                 return ToolUse(raw["id"], clean_text(text_of(raw.get("name"))), {}, "")
         elif isinstance(raw.get("input"), str):
             given, malformed = arguments(raw["input"])

@@ -1,17 +1,15 @@
-"""The Chat Completions format as its many servers speak it: blocks to wire and back, an answer from its chunks.
-
-Pure. How it travels is openai_compat.py's business.
-"""
+"""The Chat Completions format as its many servers use it: blocks to JSON and back, an answer from its chunks. Pure."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ba_tui.core.events import PromptProgress, TextDelta, ThinkingDelta
+from ba_tui.core.events import PromptProgress, TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import (
     Block,
     Document,
@@ -22,23 +20,165 @@ from ba_tui.core.messages import (
     Text,
     Thinking,
     ToolOutput,
+    ToolUse,
     Usage,
     clean_json,
     clean_text,
+    new_id,
 )
 from ba_tui.core.provider import ModelInfo, ReplyChunk
 from ba_tui.core.tool import Tool
-from ba_tui.providers.bounds import Load
 from ba_tui.providers.faults import ModelService, cut, from_event, no_answer
-from ba_tui.providers.wire.openai_calls import EXTRA, VENDOR, Calls
-from ba_tui.providers.wire.shapes import call_id, call_name, clean, count, encode, fields, items, text_of
+from ba_tui.providers.wire.shapes import (
+    LONGEST_NAME,
+    Load,
+    arguments,
+    call_id,
+    call_name,
+    clean,
+    count,
+    encode,
+    fields,
+    items,
+    text_of,
+)
+
+VENDOR = "openai"
+EXTRA = "tool_call_extra"
+NOTHING = "{}"
+LONGEST_ID = 1_000
+_KNOWN = {"index", "id", "type", "function", "name", "arguments"}
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    id: str
+    told: str
+    """The server's id, or one of ba's where that can't be used."""
+    name: str = ""
+    text: io.StringIO = field(default_factory=io.StringIO)
+    begun: bool = False
+    given: dict[str, Any] | None = None
+    size: int = 0
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def write(self, text: str) -> None:
+        self.text.write(text)
+        self.size += len(text)
+        self.begun = self.begun or bool(text.strip())
+
+    def read(self) -> tuple[dict[str, Any], str | None]:
+        """Return the arguments, and the text that could not be parsed."""
+        if self.given is not None:
+            return arguments(self.given)
+        text = self.text.getvalue()
+        # Translating gateways put an empty object before the pieces of the real one.
+        rest = text[len(NOTHING) :].lstrip() if text.startswith(NOTHING) else ""
+        return arguments(rest if rest.startswith("{") else text)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the arguments are complete JSON."""
+        return self.begun and self.read()[1] is None
+
+
+class CallPieces:
+    """Assembles the calls of an answer from pieces, in the order in which they began."""
+
+    def __init__(self, load: Load, taken: Collection[str] = ()) -> None:
+        """``taken``: ids of earlier calls."""
+        self._load = load
+        self._taken = taken
+        self._all: list[_OpenCall] = []
+        self._at: dict[str, _OpenCall] = {}
+        """The call of each index; the latest, where one index is used for all."""
+        self._open: _OpenCall | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def feed(self, raw: dict[str, Any]) -> ToolInputDelta:
+        """Add a piece to its call: by index, else by id, else to the open call."""
+        function = fields(raw.get("function")) or raw
+        id, name = clean_text(text_of(raw.get("id"))[:LONGEST_ID]), clean_text(text_of(function.get("name")))
+        given = function.get("arguments")
+        call = self._find(raw.get("index"), id, name, more=bool(given) and given != "")
+        # The name arrives whole or in pieces, and some servers repeat the name so far with every piece.
+        call.name = (name if name.startswith(call.name) else call.name + name)[: LONGEST_NAME + 1]
+        self._load.update(call.extra, {key: value for key, value in raw.items() if key not in _KNOWN})
+        before = call.size
+        text = given if isinstance(given, str) else json.dumps(given) if given else ""
+        if isinstance(given, dict):
+            call.given = call.given or {}
+            call.given.update(fields(function["arguments"]))
+            call.size, call.begun = call.size + len(text), bool(call.given)
+        else:
+            call.write(text)
+        if call.size > before:
+            self._load.arguments(call.size, text)
+        return ToolInputDelta(call.id, call.name, call.size)
+
+    def _find(self, index: object, id: str, name: str, *, more: bool) -> _OpenCall:
+        place = str(index) if isinstance(index, int | str) else ""
+        if place:
+            found = self._at.get(place)
+            if found and id and name and found.name and found.told != id:
+                # One index for several calls, which differ by their ids.
+                found = self._by_id(id)
+        else:
+            found = self._by_id(id) if id else self._open
+            if found is None and not name and more and self._open and not self._open.whole:
+                # Each piece has another id.
+                found = self._open
+        going_on = bool(place) and found is not None and not found.begun and id in {"", found.told}
+        if found and name and found.name and not going_on and self._another(found, id, name, more=more):
+            found = None
+        if found is None:
+            self._load.call()
+            fresh = self._fresh(id)
+            found = _OpenCall(fresh, fresh if self._by_id(id) else id or fresh)
+            self._all.append(found)
+        if place:
+            self._at[place] = found
+        self._open = found
+        return found
+
+    def _another(self, found: _OpenCall, id: str, name: str, *, more: bool) -> bool:
+        """Whether a piece with a name begins a new call, though nothing else distinguishes it from ``found``."""
+        if id and id == found.told and name == found.name and not (more and found.whole):
+            return False
+        return name != found.name or (more and found.whole)
+
+    def _by_id(self, id: str) -> _OpenCall | None:
+        return next((call for call in self._all if call.told == id), None)
+
+    def _fresh(self, id: str) -> str:
+        # Servers may send no id, or one id twice; calls and answers are paired by ids, so new ones are made.
+        return id if id and self._by_id(id) is None and id not in self._taken else f"call_{new_id()[:24]}"
+
+    def blocks(self, *, cut: bool) -> Iterator[ToolUse | Opaque]:
+        """Return the calls, each with the server's additions. ``cut``: the answer ended early."""
+        for call in self._all:
+            given, malformed = call.read()
+            if cut and call is self._all[-1] and not call.begun:
+                # A call without arguments was probably unfinished.
+                malformed = ""
+            yield ToolUse(call.id, call.name, clean_json(given), None if malformed is None else clean_text(malformed))
+            if call.extra:
+                yield Opaque(clean_json({"type": EXTRA, "id": call.id, "extra": call.extra}), VENDOR)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all calls are complete."""
+        return all(call.read()[1] is None for call in self._all)
+
 
 ID_LENGTH = 40
 UNSEEN = "[A picture was here; this model can't see pictures.]"
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking", "reasoning_text", "content"]
-"""Where a server puts the model's reasoning, and wants it back; ``content`` stands for parts of a list."""
+"""The field in which a server sends reasoning and expects it back; ``content``: as parts of a list."""
 DETAILS = "reasoning_details"
-"""Where some tell it part by part, signed or encrypted; what words stand there are not sent twice."""
+"""The field in which some servers send reasoning in signed or encrypted parts; its words are not sent twice."""
 _REASONING: tuple[ReasoningField, ...] = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 STOPS: Mapping[str, StopReason] = {
     "stop": "end_turn",
@@ -71,7 +211,7 @@ _FINISHED: frozenset[StopReason] = frozenset({"end_turn", "tool_use", "stop_sequ
 
 
 def encode_message(message: Message, model: ModelInfo, reasoning: ReasoningField) -> bytes:
-    """As it stands in ``messages``: several objects joined by commas where calls are answered; b"" when empty."""
+    """Encode a message for ``messages``: objects joined by commas where it answers several calls; b"" when empty."""
     if message.role == "assistant":
         said = _assistant_to_wire(message, reasoning if message.model == model.id else None)
         return encode(said) if said else b""
@@ -81,7 +221,7 @@ def encode_message(message: Message, model: ModelInfo, reasoning: ReasoningField
 def _assistant_to_wire(message: Message, reasoning: ReasoningField | None) -> dict[str, Any] | None:
     text = message.text if message.text.strip() else ""
     thought = "".join(block.thinking for block in message.blocks if isinstance(block, Thinking))
-    # What a server added is for that server alone: another would refuse a field that it does not know.
+    # A server's additions are sent to that server only: others would refuse an unknown field.
     own = [block.raw for block in message.blocks if isinstance(block, Opaque) and block.vendor == VENDOR]
     opaque = own if reasoning else []
     extras = {text_of(raw.get("id")): fields(raw.get("extra")) for raw in opaque if raw.get("type") == EXTRA}
@@ -125,7 +265,7 @@ def _user_to_wire(message: Message, model: ModelInfo) -> list[dict[str, Any]]:
     if not parts:
         return answers
     if all(part["type"] == "text" for part in parts):
-        # As one string: many servers of one's own take no list of parts.
+        # As one string: many local servers accept no list of parts.
         return [*answers, {"role": "user", "content": "\n\n".join(part["text"] for part in parts)}]
     return [*answers, {"role": "user", "content": parts}]
 
@@ -148,7 +288,8 @@ def tool_to_wire(tool: Tool) -> dict[str, Any]:
 
 
 def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
-    """What was cached is taken out of ``input``; reasoning that a server counts apart is part of ``output``."""
+    """Parse usage. Cached tokens are taken out of ``input``; reasoning that is counted separately is added to
+    ``output``."""
     details = fields(raw.get("prompt_tokens_details"))
     prompt, output = count(raw.get("prompt_tokens")), count(raw.get("completion_tokens"))
     cached = (details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))
@@ -159,10 +300,10 @@ def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
 
 
 class OpenAIReply:
-    """One answer, from the chunks of a stream or from one whole response."""
+    """One answer, from the chunks of a stream or from a whole response."""
 
     def __init__(self, model: ModelInfo, service: ModelService, taken: Collection[str] = ()) -> None:
-        """``taken``: ids that earlier calls have."""
+        """``taken``: ids of earlier calls."""
         self.done = False
         self.reasoning: ReasoningField | None = None
         self._model = model
@@ -170,14 +311,14 @@ class OpenAIReply:
         self._load = Load(service.host)
         self._text = io.StringIO()
         self._thinking = io.StringIO()
-        self._calls = Calls(self._load, taken)
+        self._calls = CallPieces(self._load, taken)
         self._details = _Details(self._load)
         self._usage: dict[str, Any] = {}
         self._stop = ""
         self._refused = False
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
-        """The deltas of one chunk."""
+        """Return the deltas of one chunk."""
         groq = fields(data.get("x_groq"))
         if data.get("error") or name == "error" or data.get("object") == "error" or groq.get("error"):
             raise from_event(self._service, data if data.get("error") or not groq else groq)
@@ -196,7 +337,7 @@ class OpenAIReply:
             self._bill(choice.get("usage"))
 
     def take(self, body: dict[str, Any]) -> None:
-        """All of it in one piece. Raises ProviderError when it is an error, or no answer."""
+        """Parse a whole answer. Raises ProviderError when it is an error, or no answer."""
         if not items(body.get("choices")):
             raise no_answer(self._service, body, "Chat Completions")
         for _ in self.feed("", body):
@@ -204,11 +345,11 @@ class OpenAIReply:
         self.close()
 
     def close(self) -> None:
-        """``[DONE]`` was seen."""
+        """Note the end mark ``[DONE]``."""
         self.done = True
 
     def finish(self) -> Message:
-        """The answer. Raises ConnectionLost when it is not complete."""
+        """Return the message. Raises ConnectionLost when it is not complete."""
         if not self._stop and not (self.done and self._complete()):
             raise cut(self._service)
         if self._stop in _GAVE_UP:
@@ -232,7 +373,7 @@ class OpenAIReply:
         return Message("assistant", tuple(blocks), usage=usage, stop=stop, model=self._model.id, origin="assistant")
 
     def _bill(self, *told: object) -> None:
-        """The last that is not empty counts: some servers end with a line of zeros."""
+        """Return the last usage that is not empty: some servers end with a line of zeros."""
         for usage in map(fields, told):
             if usage and (any(count(number) for number in usage.values()) or not self._usage):
                 self._usage = usage
@@ -286,7 +427,7 @@ class OpenAIReply:
         return TextDelta(clean_text(text))
 
     def _unsaid(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """What a ``message`` adds: some servers send one beside or after the deltas, with all that was said so far."""
+        """Return the part of a ``message`` that no delta had: some servers send one with the whole answer so far."""
         message = fields(choice.get("message"))
         if not (self._text.tell() or self._thinking.tell() or self._calls):
             return message
@@ -296,7 +437,7 @@ class OpenAIReply:
         return {"content": content[len(said) :]} if content.startswith(said) else message
 
     def _complete(self) -> bool:
-        """An end mark without a reason is believed when nothing in the answer hangs in the air."""
+        """Whether the answer is complete: an end mark without a reason is accepted when all calls are."""
         return self._calls.whole and bool(self._text.tell() or self._calls)
 
 
@@ -305,7 +446,7 @@ def _words_of(detail: Mapping[str, Any]) -> str:
 
 
 def _progress(reading: Mapping[str, Any]) -> PromptProgress:
-    """What llama.cpp tells while it reads the prompt; ``cache`` of its tokens were there before."""
+    """Return llama.cpp's progress with the prompt; ``cache`` of its tokens were cached."""
     total, done, cached = (count(reading.get(key)) for key in ("total", "processed", "cache"))
     seconds = count(reading.get("time_ms")) / 1000
     left = seconds * (total - done) / (done - cached) if cached < done <= total else None
@@ -313,13 +454,13 @@ def _progress(reading: Mapping[str, Any]) -> PromptProgress:
 
 
 class _Details:
-    """Reasoning part by part; words that continue those of the part before are joined to them."""
+    """Reasoning in parts; a part that continues the text of the one before is joined to it."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
         self._all: list[Any] = []
         self._key = ""
-        """Where the words of the last part are, which go on in ``_words``."""
+        """The key of the last part's text, which continues in ``_words``."""
         self._words = io.StringIO()
 
     def __bool__(self) -> bool:

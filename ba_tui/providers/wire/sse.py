@@ -1,6 +1,6 @@
-"""Server-sent events: from the bytes of a response to chunks, in whatever pieces the bytes arrive.
+"""Server-sent events: from the bytes of a response, in pieces of any size, to chunks.
 
-What an event means is an Assembly's business; see anthropic_wire and openai_wire.
+A ReplyBuilder of anthropic_wire or openai_wire interprets the events.
 """
 
 from __future__ import annotations
@@ -19,34 +19,33 @@ from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ReplyChunk
-from ba_tui.providers.bounds import ERROR, EVENT, MB, RESPONSE, SILENCES, too_large
 from ba_tui.providers.faults import ModelService, from_body, from_network
-from ba_tui.providers.wire.shapes import decode, fields
+from ba_tui.providers.wire.shapes import ERROR, EVENT, MB, RESPONSE, SILENCES, decode, fields, too_large
 
 log = logging.getLogger(__name__)
 DONE = "[DONE]"
 GRACE = 0.5
-"""Seconds a server may take to end a body whose last event has come, so that the connection can be used again."""
+"""Seconds that a server may take to end a body after its last event, so that the connection can be used again."""
 REST, WAITED, SMALL = 0.05, 0.002, 4_096
-"""Seconds of rest after words that had to be waited for, when little came before them. Looking at a body costs more
-than a few words do, and people read slower than that."""
+"""Seconds of rest after a read that had to wait and returned little. Reading a body costs more than a few words do, and
+users read more slowly."""
 SLICE, PAUSE = 0.008, 0.002
-"""Seconds of work on events, and of the pause after them in which keys and signals have their turn."""
+"""Seconds of work on events, and of the pause after them for keys and signals."""
 LINE = 64
-"""Bytes that a line takes beside its text."""
+"""Bytes of memory of a line in addition to its text."""
 MARK = b"\xef\xbb\xbf"
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 _LONGEST = max(map(len, _FIELDS))
 
 
-class Decoder:
-    """Bytes in, (event name, data) pairs out."""
+class EventDecoder:
+    """Decodes bytes into (event name, data) pairs."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
-        """What came after the last line end."""
+        """The bytes after the last line end."""
         self._unended = 0
-        """Bytes of it."""
+        """Their number."""
         self._held = b""
         self._name = ""
         self._data: list[str] = []
@@ -54,7 +53,7 @@ class Decoder:
 
     @property
     def waiting(self) -> int:
-        """About how many bytes of memory the event takes that is not complete yet."""
+        """Return about how many bytes of memory the incomplete event takes."""
         return self._unended + self._gathered
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
@@ -82,51 +81,52 @@ class Decoder:
             elif line.startswith("event:"):
                 self._name = line[6:].strip()
             elif line.startswith("error:"):
-                # No field of the format, but where some servers of one's own put what went wrong.
+                # No field of the format, but some local servers report errors in it.
                 events.append(("error", line[6:]))
         return events
 
     def close(self) -> list[tuple[str, str]]:
-        """What stood at the end without its blank line."""
+        """Return the event at the end that has no blank line after it."""
         return self.feed(b"\n\n")
 
 
 class ReplyBuilder(Protocol):
-    """Puts one answer together from its events."""
+    """Assembles one answer from its events."""
 
     @property
     def done(self) -> bool:
-        """The closing event was seen."""
+        """Whether the closing event arrived."""
         ...
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
-        """Raises ProviderError when the event says that the answer failed."""
+        """Return the chunks of an event. Raises ProviderError when it says that the answer failed."""
         ...
 
     def take(self, body: dict[str, Any]) -> None:
-        """The whole answer in one piece. Raises ProviderError when it is an error, or no answer."""
+        """Parse a whole answer. Raises ProviderError when it is an error, or no answer."""
         ...
 
     def close(self) -> None:
-        """The end mark ``[DONE]`` was seen."""
+        """Note the end mark ``[DONE]``."""
         ...
 
     def finish(self) -> Message:
-        """Raises ConnectionLost when the answer is not complete."""
+        """Return the message. Raises ConnectionLost when the answer is not complete."""
         ...
 
 
 async def chunks(
     body: AsyncIterator[bytes], assembly: ReplyBuilder, service: ModelService, idle: float
 ) -> AsyncGenerator[ReplyChunk, None]:
-    """The deltas of a response; ``assembly`` has its message then. Neighbours that arrive together come as one.
+    """Return the deltas of a response; then ``assembly`` has its message. Adjacent deltas that arrive together are
+    merged.
 
-    The body tells whether it is a stream: what a server calls it can't be relied on. ``idle``: seconds in which a
-    line must come to its end.
+    The body shows whether it is a stream, since servers' content types are unreliable. ``idle``: seconds in which a
+    line must end.
 
     Raises:
-        ConnectionLost: the network failed, no line came in time, or a line is no JSON.
-        AnswerTooLarge: more came than any answer needs (bounds.py).
+        ConnectionLost: the network failed, no line arrived in time, or a line is no JSON.
+        AnswerTooLarge: the answer exceeds a limit (shapes.py).
         ProviderError: the server says that it failed, or sends no answer.
     """
     arrivals = _Arrivals(body, service.host, idle)
@@ -137,7 +137,7 @@ async def chunks(
         if head and not any(head.startswith(field) or field.startswith(head) for field in _FIELDS):
             _take(await arrivals.whole(head), assembly, service)
             return
-        decoder = Decoder()
+        decoder = EventDecoder()
         data: bytes | None = head
         while data is not None:
             chunk = None
@@ -173,9 +173,10 @@ def _take(body: bytes, assembly: ReplyBuilder, service: ModelService) -> None:
 
 
 class _Arrivals:
-    """The body as it comes: no more than RESPONSE bytes, a line end every ``idle`` seconds, and now and then words.
+    """The pieces of a body, with limits: RESPONSE bytes, a line end every ``idle`` seconds, and words from time to
+    time.
 
-    It may come word by word: then it is looked at less often than words come.
+    A body may arrive word by word: then it is read less often.
     """
 
     def __init__(self, body: AsyncIterator[bytes], host: str, idle: float) -> None:
@@ -186,21 +187,20 @@ class _Arrivals:
         self._came = 0
         self._total = 0
         self._turn = self._line = self._heard = time.monotonic()
-        """When others had their turn, when a line ended, and when there was something of an answer, for the last time.
-        """
+        """When other tasks last had their turn, when a line last ended, and when a part of an answer last arrived."""
         self._reader: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._late = False
 
     def heard(self) -> None:
-        """Something of an answer came, not only a sign of life."""
+        """Note that a part of an answer arrived, and not only a ping."""
         self._heard = time.monotonic()
 
     async def more(self) -> bytes | None:
-        """The next piece, None at the end. Raises TimeoutError, AnswerTooLarge."""
+        """Return the next piece, None at the end. Raises TimeoutError, AnswerTooLarge."""
         begin = time.monotonic()
         if begin - self._turn > SLICE:
-            # What is here already comes without waiting, which would keep keys and signals out.
+            # Data that is already here is read without waiting, which would keep keys and signals out.
             await asyncio.sleep(PAUSE)
             self._turn = begin = time.monotonic()
         data = await self._read()
@@ -219,7 +219,7 @@ class _Arrivals:
         return data
 
     async def _read(self) -> bytes | None:
-        # asyncio.timeout does the same, but takes longer than all else that is done for one event.
+        # asyncio.timeout does the same, but takes longer than all other work for one event.
         reader = asyncio.current_task()
         assert reader is not None
         before, self._reader = reader.cancelling(), reader
@@ -235,7 +235,7 @@ class _Arrivals:
             self._reader = None
 
     def _left(self) -> float:
-        """Seconds until a read has waited for too long."""
+        """Return the seconds until a read has waited too long."""
         return min(self._line + self._idle, self._heard + SILENCES * self._idle) - time.monotonic()
 
     def _look_again(self) -> None:
@@ -250,12 +250,12 @@ class _Arrivals:
             self._reader.cancel()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop reading."""
         if self._timer:
             self._timer.cancel()
 
     async def whole(self, head: bytes) -> bytes:
-        """All of a body that is no stream. Of one that can't be an answer, only the beginning is read."""
+        """Read the rest of a body that is no stream. If it can't be an answer, only the beginning is read."""
         body, limit = bytearray(head), EVENT if head[:1] in b"{[" else ERROR
         while (data := await self.more()) is not None:
             body += data
@@ -266,7 +266,7 @@ class _Arrivals:
         return bytes(body)
 
     async def rest(self) -> None:
-        """Nothing, unless all that had come is taken and it was little: the end of an answer is not held up."""
+        """Rest, if all data was read and it was little; the end of an answer is not delayed."""
         if self._waited and self._came < SMALL:
             await asyncio.sleep(REST)
         if self._waited:
@@ -276,9 +276,9 @@ class _Arrivals:
 def _apply(
     events: Iterable[tuple[str, str]], assembly: ReplyBuilder, *, torn: bool = False
 ) -> Generator[ReplyChunk | None, None, None]:
-    """The chunks of ``events``; None when others should have their turn.
+    """Return the chunks of ``events``; None where other tasks should have their turn.
 
-    ``torn``: nothing follows, so what is no JSON is the beginning of an event.
+    ``torn``: nothing follows, so invalid JSON is the beginning of an event.
     """
     begin = time.monotonic()
     for name, text in events:
@@ -307,7 +307,7 @@ def _apply(
 
 
 def _merged(stream: Iterable[ReplyChunk | None]) -> Iterable[ReplyChunk | None]:
-    """Neighbours of one kind as one chunk, unless None stands between them."""
+    """Merge adjacent chunks of one kind, unless None is between them."""
     last: ReplyChunk | None = None
     pieces: list[str] = []
     try:

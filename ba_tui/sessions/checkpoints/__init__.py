@@ -1,1 +1,1 @@
-"""What files were before each turn, and how they come back. May import what sessions may."""
+"""The files before each turn, and how they are restored. May import what sessions may."""

@@ -1,6 +1,6 @@
-"""Running git for a store of our own: without the person's settings, in time, watched and stopped where it takes long.
+"""Runs git for a checkpoint store, and records file attributes that git does not keep.
 
-What is kept in the store is shadow's business.
+Git runs without the user's settings, with a time limit, and can be stopped. ``shadow`` decides what the store contains.
 """
 
 from __future__ import annotations
@@ -10,32 +10,35 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
-from ba_tui.processes.brief import BriefRun, run_briefly
-from ba_tui.processes.streams import PipedChild
+from ba_tui.core.values import frozen
+from ba_tui.processes.programs import BriefRun, PipedChild, run_briefly
 
-HINT = "Work goes on; files can't be rewound to here."
+HINT = "The work continues, but files can't be rewound to this point."
 MANY = 500
-"""Files from which they go into one pack: ten thousand files of their own cost more time and room."""
+"""Number of files from which they are written into one pack: ten thousand loose files cost more time and space."""
 PACKING = (2, 38)
-"""The first git that packs whatever one call of update-index is given."""
+"""The first git version that packs all input of one update-index call."""
 VERSION_SECONDS = 5.0
 _PIPE = 4_096
 _TOLD = 32
-"""Paths that are handed over between two looks at who watches."""
+"""Paths that are passed to git between two checks for a stop."""
 
 
-class Stopped(StorageError):
-    """The person did not want to wait."""
+class GitStopped(StorageError):
+    """The user stopped the snapshot."""
 
 
 class GitWatch:
-    """How far a snapshot is, for another thread, which may also stop it."""
+    """The progress of a snapshot. Another thread may read it and stop the snapshot."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -48,11 +51,11 @@ class GitWatch:
         with self._lock:
             self.stopped = True
             if self._running:
-                # Not killed: git takes its lock away first.
+                # Terminate rather than kill, so that git removes its lock.
                 self._running.terminate()
 
     def begin(self, process: PipedChild | None) -> None:
-        """``process`` is what runs now. Raises Stopped when nothing more shall."""
+        """Register the running ``process``; None when it has ended. Raises GitStopped if the snapshot was stopped."""
         with self._lock:
             self._running = process
             if self.stopped and process:
@@ -61,11 +64,11 @@ class GitWatch:
 
     def check(self) -> None:
         if self.stopped:
-            raise Stopped("Keeping the files was stopped.", HINT)
+            raise GitStopped("The checkpoint was stopped.", HINT)
 
 
 class Git:
-    """``folder`` is the git directory, ``root`` the project, ``seconds`` what one run may take."""
+    """``folder``: the git directory; ``root``: the project; ``seconds``: time limit of one run."""
 
     def __init__(self, folder: Path, root: Path, seconds: float) -> None:
         self._folder = folder
@@ -76,7 +79,7 @@ class Git:
         return [_git(), *args]
 
     def environment(self, env: dict[str, str] | None = None) -> dict[str, str]:
-        """Nothing of the person's git settings, and none of the variables that could lead to their repository."""
+        """Return variables that exclude the user's git settings and repository."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self._folder),
@@ -95,7 +98,7 @@ class Git:
         }
 
     def run(self, *args: str, given: bytes = b"", env: dict[str, str] | None = None, seconds: float = 0.0) -> bytes:
-        """What one run prints. Raises StorageError when it fails or takes too long."""
+        """Return the output of one run. Raises StorageError if it fails or takes too long."""
         try:
             done = run_briefly(
                 BriefRun(self.command(*args), seconds or self._seconds, self._root, self.environment(env), given)
@@ -109,13 +112,13 @@ class Git:
         return done.output
 
     def take_in(self, paths: Sequence[bytes], watch: GitWatch) -> None:
-        """Put the files at ``paths`` into the index and their contents into the store.
+        """Add the files at ``paths`` to the index and their contents to the store.
 
         Raises:
-            Stopped: whoever watches did not want to wait.
+            GitStopped: the snapshot was stopped.
             StorageError: it failed or took too long.
         """
-        # A large file is the only one that git writes into a pack at once; so all of them are called large here.
+        # Git writes only large files directly into a pack, so declare all files large.
         packed = (
             ["-c", "core.bigFileThreshold=1", "-c", "core.compression=1"] if len(paths) >= MANY and _packs() else []
         )
@@ -136,7 +139,7 @@ class Git:
             finally:
                 in_time = late.is_alive()
                 late.cancel()
-                with contextlib.suppress(Stopped):
+                with contextlib.suppress(GitStopped):
                     watch.begin(None)
             watch.check()
             if status:
@@ -147,11 +150,11 @@ class Git:
 
 
 def _hand_over(process: PipedChild, paths: Sequence[bytes], watch: GitWatch) -> None:
-    """Path by path, as fast as git takes them: so it is known how far it is."""
+    """Pass the paths as fast as git reads them, so that the progress is known."""
     pipe = process.input
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
-    # When git ends early, its status tells why.
+    # If git ends early, its exit status tells why.
     with contextlib.suppress(BrokenPipeError), pipe:
         for start in range(0, len(paths), _TOLD):
             if watch.stopped:
@@ -183,3 +186,104 @@ def _refused(said: bytes, what: str) -> StorageError:
 
 def unusable(error: OSError) -> StorageError:
     return StorageError(f"The checkpoint store can't be used: {error.strerror or error}.", HINT)
+
+
+MOST = 20_000
+"""Number of files beyond which no attributes are recorded: reading each file would delay every turn."""
+EXECUTABLE = b"100755"
+FILES = (b"100644", EXECUTABLE)
+PASSED = frozenset({".git", "node_modules", "bower_components", ".venv", "venv", "__pycache__"})
+
+
+@frozen
+class FileTraits:
+    """File attributes that git does not keep.
+
+    ``usual``: the most common rights of plain and of executable files; ``rights``: those of other files. ``empty``:
+    empty folders. ``unkept``: size and modification time of files that are not kept.
+    """
+
+    usual: tuple[int, int]
+    rights: Mapping[str, int]
+    empty: tuple[str, ...]
+    unkept: Mapping[str, tuple[int, int]]
+
+    def of(self, path: bytes, mode: bytes) -> int:
+        """Return the rights of a file with ``mode`` in a tree."""
+        return self.rights.get(os.fsdecode(path), self.usual[mode == EXECUTABLE])
+
+    def note(self) -> dict[str, Any]:
+        return {"usual": self.usual, "rights": self.rights, "empty": self.empty, "unkept": self.unkept}
+
+
+def read_traits(note: object) -> FileTraits | None:
+    """Parse the attributes in a checkpoint's note; None if it has none. Raises ValueError, TypeError or KeyError if
+    invalid."""
+    if not isinstance(note, dict):
+        return None
+    given = cast("dict[str, Any]", note)
+    plain, runs = map(int, given["usual"])
+    rights = {str(path): int(mode) for path, mode in given["rights"].items()}
+    unkept = {str(path): (int(size), int(at)) for path, (size, at) in given["unkept"].items()}
+    return FileTraits((plain, runs), rights, tuple(map(str, given["empty"])), unkept)
+
+
+def look(
+    root: Path, files: Iterable[tuple[bytes, bytes]], folders: Iterable[bytes], unkept: Iterable[str]
+) -> FileTraits:
+    """Return the attributes of ``files`` (mode and path in the tree), of the empty ones among ``folders``, and of
+    ``unkept``."""
+    found: dict[bytes, dict[str, int]] = {mode: {} for mode in FILES}
+    for mode, path in files:
+        if mode in found and (state := _state(root, name := os.fsdecode(path))) and stat.S_ISREG(state.st_mode):
+            found[mode][name] = state.st_mode & 0o777
+    usual = [_usual(found[mode].values(), otherwise) for mode, otherwise in zip(FILES, (0o644, 0o755), strict=True)]
+    rights = {
+        path: mode
+        for group, most in zip(found.values(), usual, strict=True)
+        for path, mode in group.items()
+        if mode != most
+    }
+    states = {path: state for path in unkept if (state := _state(root, path))}
+    return FileTraits(
+        (usual[0], usual[1]),
+        rights,
+        tuple(sorted(_empty(root, folders))),
+        {path: (state.st_size, state.st_mtime_ns) for path, state in states.items()},
+    )
+
+
+def holds(files: Iterable[tuple[bytes, bytes]], folder: str) -> bool:
+    """Return whether one of ``files`` (mode and path in a tree) is in ``folder``."""
+    return any(path.startswith(os.fsencode(folder) + b"/") for _, path in files)
+
+
+def changed(root: Path, unkept: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yield those of ``unkept`` that have changed."""
+    for path, was in unkept.items():
+        state = _state(root, path)
+        if state is None or (state.st_size, state.st_mtime_ns) != was:
+            yield path
+
+
+def _state(root: Path, path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(root / path)
+    except OSError:
+        return None
+
+
+def _usual(rights: Iterable[int], otherwise: int) -> int:
+    return next((mode for mode, _ in Counter(rights).most_common(1)), otherwise)
+
+
+def _empty(root: Path, folders: Iterable[bytes]) -> Iterator[str]:
+    left = MOST
+    for folder in folders:
+        for place, inner, files in os.walk(root / os.fsdecode(folder)):
+            left -= 1
+            if left < 0:
+                return
+            if not inner and not files:
+                yield os.path.relpath(place, root)
+            inner[:] = [name for name in inner if name not in PASSED]

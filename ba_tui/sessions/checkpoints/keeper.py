@@ -1,25 +1,28 @@
-"""core.rewinding.Checkpoints: the files of one session before its turns, kept in the store of its project.
+"""core.rewinding.Checkpoints: the files of one session before its turns, in the store of its project.
 
-How files are stored and brought back stands in shadow and restoring; what is no longer needed goes in ``prune``.
+``shadow`` stores files, ``restore`` restores them, ``prune`` deletes old checkpoints.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+import stat
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.ports.sessions import FileChange, RestoreResult, SessionInfo
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.core.rewinding import FileChange, Restored, turn_history
+from ba_tui.core.rewinding import turn_history
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
-from ba_tui.resources import Places, folder_slug, project_root, user_home
-from ba_tui.sessions.checkpoints.git import GitWatch
+from ba_tui.resources import UserFolders, folder_slug, project_root, user_home
+from ba_tui.sessions.checkpoints.git import FILES, GitWatch, holds
+from ba_tui.sessions.checkpoints.prune import trim
 from ba_tui.sessions.checkpoints.shadow import (
     SavedCheckpoint,
     ShadowLimits,
@@ -28,34 +31,103 @@ from ba_tui.sessions.checkpoints.shadow import (
     TreeChange,
     TreeEntry,
 )
-from ba_tui.sessions.checkpoints.traits import FILES, holds
-from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from ba_tui.sessions.journal import JournalFile
-from ba_tui.settings.sections.sessions import CheckpointSettings
+from ba_tui.settings.sections.agents import CheckpointSettings
 from ba_tui.write_ahead import AbandonedList, WriteAhead, write_ahead
 
 if TYPE_CHECKING:
-    from ba_tui.sessions.checkpoints.restoring import Contents
+    from ba_tui.sessions.checkpoints.restore import Contents
 
 log = logging.getLogger(__name__)
+
+
+SLACK = 20_000_000
+"""Nanoseconds that a file system's clock may lag: it advances with the kernel's ticks."""
+SECOND = 1_000_000_000
+
+
+class TurnWrites:
+    """Distinguishes files that a turn's tools wrote from those that other programs wrote meanwhile.
+
+    It compares ctimes with the times of calls and the files that they named. In doubt a file counts as written by a
+    tool. ``loose`` returns whether a program that a call started still runs.
+    """
+
+    def __init__(self, loose: Callable[[], bool] = lambda: False) -> None:
+        self._loose = loose
+        self._unknown = False
+        self._open: dict[str, int] = {}
+        self._ran: list[tuple[int, int]] = []
+        self._paths: set[str] = set()
+        self._until = 0
+        self.look()
+
+    def look(self) -> None:
+        """Check whether a program runs that may write at any time."""
+        self._unknown = self._unknown or self._loose()
+
+    def forget(self) -> None:
+        """Note that unrecorded calls ran, so that no file counts as written by another program."""
+        self._unknown = True
+
+    def begin(self, call: str, paths: Iterable[str]) -> None:
+        """Note that a call begins and writes the files at ``paths``. Relative paths start from the project."""
+        self._open.setdefault(call, time.time_ns() - SLACK)
+        self._paths.update(paths)
+
+    def end(self, call: str) -> None:
+        """Note that a call and its consequences have ended."""
+        if call in self._open:
+            self._ran.append((self._open.pop(call), time.time_ns()))
+            self.look()
+
+    def close(self) -> None:
+        """Note that the turn has ended."""
+        for call in list(self._open):
+            self.end(call)
+        self.look()
+        self._until = time.time_ns()
+
+    def others(self, root: Path, names: Iterable[str]) -> tuple[str, ...]:
+        """Return which of the files ``names`` below ``root`` another program wrote last. Blocks."""
+        if self._unknown or not self._ran:
+            return ()
+        paths = {os.path.normpath(root / path) for path in self._paths}
+        named = {os.path.realpath(path) for path in paths} | paths
+        return tuple(name for name in names if self._is_others(root / name, named))
+
+    def _is_others(self, path: Path, named: set[str]) -> bool:
+        if str(path) in named or os.path.realpath(path) in named:
+            return False
+        try:
+            found = path.lstat()
+        except OSError:
+            return False
+        at = found.st_ctime_ns
+        # Times of a file system with whole seconds, or with another clock, are inconclusive.
+        if not stat.S_ISREG(found.st_mode) or at % SECOND == 0 or at > self._until:
+            return False
+        return not any(begun <= at <= ended for begun, ended in self._ran)
+
+
 SHOWN = 200
-"""Files whose texts are shown."""
+"""Number of files whose texts are shown."""
 LONGEST = 1_000_000
-"""Bytes of a text that is shown."""
+"""Maximum bytes of a text that is shown."""
 MB = 1_000_000
 KIND = "rewind"
-"""Of lists of changes (write_ahead.py)."""
+"""The kind of its write-ahead lists (write_ahead.py)."""
 NAMED = 8
 _ID = regex(r"[0-9a-f]{40,64}")
 _STOPPED = "ba was stopped while a rewind changed files."
 _GONE = (
-    "The checkpoint is gone: the oldest are deleted beyond checkpoints.max_session_mb and checkpoints.max_total_mb, "
-    "or the store was deleted."
+    "The checkpoint was deleted, with its store or as one of the oldest beyond checkpoints.max_session_mb and "
+    "checkpoints.max_total_mb."
 )
 
 
 class SessionCheckpoints:
-    """Those that ``session`` takes; those of others, such as the one it was forked from, can be restored too."""
+    """The checkpoints of ``session``; those of other sessions, such as its parent, can be restored too."""
 
     def __init__(self, store: Store, session: str, ahead: WriteAhead | None = None) -> None:
         self._store = store
@@ -63,35 +135,32 @@ class SessionCheckpoints:
         self._ahead = ahead or write_ahead(store.root, session)
 
     def take(self, turn: int, watch: GitWatch | None = None) -> str:
-        """Raises Stopped when whoever watches did not want to wait."""
+        """Save the files before a turn; return the checkpoint's id. Raises GitStopped if the user stopped it."""
         self._fit()
         with self._store.locked():
             return self._store.keep(self._store.snapshot(watch), f"{self._session}/{turn}", self._session, turn)
 
     def settle(self, turn: int, writes: TurnWrites | None = None) -> None:
-        """The turn has ended: keep what it made, so that later changes by hand can be told from its own, and which of
-        the files other programs wrote meanwhile."""
+        """Save the files after a turn, to distinguish later manual changes and concurrent changes by other programs."""
         self._fit()
         store = self._store
         with store.locked():
             end, begun = store.snapshot(), store.read(f"refs/ba/{self._session}/{turn}")
             if writes and begun:
-                # A file that is gone comes back with a rewind, whoever removed it: that loses nothing.
+                # A rewind restores deleted files, whoever deleted them, since that loses nothing.
                 there = [change.name for change in store.changed(begun.tree, end.tree) if change.after is not None]
                 end = replace(end, others=writes.others(store.root, there))
             store.keep(end, f"{self._session}/end-{turn}", self._session, turn)
             self._trim()
 
     def _trim(self) -> None:
-        """Delete the oldest checkpoints of the session when they take too much room."""
-        from ba_tui.sessions.checkpoints.prune import trim  # noqa: PLC0415 - nothing waits for the end of a turn
-
+        """Delete the oldest checkpoints of the session if they take too much space."""
         if most := self._store.limits.session:
             try:
                 if gone := trim(self._store, self._session, most):
                     log.info("%d checkpoints of %s were deleted: they took too much room", gone, self._session)
             except StorageError as error:
-                # Git before 2.31 can't tell how much room they take.
+                # Git before 2.31 can't report their size.
                 log.info("the checkpoints of %s were not measured: %s", self._session, error)
 
     def changes(self, before: str, after: str = "") -> Sequence[FileChange]:
@@ -112,7 +181,7 @@ class SessionCheckpoints:
             found = self._counted(now, target.tree)
             found += self._unlike(as_is, target, {change.path for change in found})
             begun = [self._read(id) for _, id in since]
-            # When a rewind is taken back: how it had left the files.
+            # When a rewind is undone: the files after the rewind.
             left = self._store.read(f"refs/ba/{target.session}/left-{to}")
             ends = [*((left,) if left else ()), *map(self._end, begun)]
             hand = self._by_hand(ends, [kept.tree for kept in (begun if left else begun[1:])] + ([now] if ends else []))
@@ -120,12 +189,10 @@ class SessionCheckpoints:
         return [replace(item, by_hand=item.path in hand, stays=item.path in stay) for item in found]
 
     def diffs(self, before: str, after: str = "") -> Diffs:
-        from ba_tui.sessions.checkpoints.restoring import Contents  # noqa: PLC0415 - most sessions restore nothing
-
         with self._store.locked():
             old, new = self._tree(before), self._tree(after)
             found = self._store.changed(old, new)[:SHOWN]
-            with Contents(self._store) as contents:
+            with _restoring().Contents(self._store) as contents:
                 return Diffs(tuple(_diff(change, contents) for change in found))
 
     def patch(self, before: str, after: str = "", *, stat: bool = False) -> bytes:
@@ -135,31 +202,27 @@ class SessionCheckpoints:
             return self._store.git("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", *how, old, new)
 
     def begin(self, to: str) -> str:
-        from ba_tui.sessions.checkpoints.restoring import check  # noqa: PLC0415 - see diffs
-
         self._fit()
         store = self._store
         with store.locked():
             target, now = self._read(to), store.snapshot()
-            check(store, now.tree, target.tree)
+            _restoring().check(store, now.tree, target.tree)
             return store.keep(now, f"{self._session}/undo-{os.urandom(4).hex()}", self._session, 0)
 
-    def restore(self, to: str, undo: str) -> Restored:
-        from ba_tui.sessions.checkpoints.restoring import restore  # noqa: PLC0415 - see diffs
-
+    def restore(self, to: str, undo: str) -> RestoreResult:
         store = self._store
         with store.locked():
             now, target = self._read(undo), self._read(to)
             with self._ahead.listed(KIND, "a rewind", {"to": to, "undo": undo}):
-                done = restore(store, now, target, self._others(target))
+                done = _restoring().restore(store, now, target, self._others(target))
             store.keep(done.after, f"{self._session}/left-{undo}", self._session, 0)
-        return Restored(tuple(done.done), tuple(done.left))
+        return RestoreResult(tuple(done.done), tuple(done.left))
 
     def take_back(self, left: AbandonedList) -> str:
-        """write_ahead.Undo of a ``restore`` whose process was killed: the files are as before it, and so is the
-        conversation. Raises StorageError where the store is in use."""
-        from ba_tui.sessions.checkpoints.restoring import restore  # noqa: PLC0415 - see diffs
+        """write_ahead.Undo of a ``restore`` in a killed process: files and conversation return to the state before it.
 
+        Raises StorageError if the store is in use.
+        """
         to, undo = str(left.body["to"]), str(left.body["undo"])
         if not (_ID.fullmatch(to) and _ID.fullmatch(undo)):
             raise ValueError
@@ -167,8 +230,8 @@ class SessionCheckpoints:
             self._store.ready()
             reached, before = self._store.read(to), self._store.read(undo)
             if not reached or not before:
-                return f"{_STOPPED} Its checkpoint is gone, so check your files."
-            done = restore(self._store, reached, before, resumed=True)
+                return f"{_STOPPED} Its checkpoint was deleted, so check your files."
+            done = _restoring().restore(self._store, reached, before, resumed=True)
         said = f"ba put back {count(len(done.done), 'file')}." if done.done else "No file is changed."
         names = [f"{name} ({why})" for name, why in done.left[:NAMED]]
         more = f" and {len(done.left) - NAMED} more" if len(done.left) > NAMED else ""
@@ -182,7 +245,7 @@ class SessionCheckpoints:
         return kept
 
     def _tree(self, id: str) -> str:
-        """That of a checkpoint; of the files as they are when there is no id."""
+        """Return the tree of a checkpoint; of the current files for an empty id."""
         return self._read(id).tree if id else self._now().tree
 
     def _now(self) -> Snapshot:
@@ -190,11 +253,11 @@ class SessionCheckpoints:
         return self._store.snapshot()
 
     def _end(self, begun: SavedCheckpoint) -> SavedCheckpoint | None:
-        """How the turn left the files that began with ``begun``."""
+        """Return the checkpoint at the end of the turn that began with ``begun``."""
         return self._store.read(f"refs/ba/{begun.session}/end-{begun.turn}")
 
     def _others(self, target: SavedCheckpoint) -> frozenset[str]:
-        """Files that other programs wrote during the turns since: a rewind leaves them as they are."""
+        """Return files that other programs wrote during later turns: a rewind leaves them unchanged."""
         found: set[str] = set()
         if target.turn:
             prefix = f"{target.session}/end-"
@@ -206,7 +269,7 @@ class SessionCheckpoints:
         return frozenset(found)
 
     def _by_hand(self, ends: Sequence[SavedCheckpoint | None], later: Sequence[str]) -> set[str]:
-        """Paths that changed between the turns: after each end and before the next change of a later turn."""
+        """Return paths that changed between turns: after each end and before the next change of a later turn."""
         found: set[str] = set()
         for end, tree in zip(ends, later, strict=True):
             if end and end.tree != tree:
@@ -224,7 +287,7 @@ class SessionCheckpoints:
         ]
 
     def _unlike(self, now: Snapshot, target: SavedCheckpoint, known: set[str]) -> list[FileChange]:
-        """What a rewind changes beside contents: rights of files, and empty folders."""
+        """Return what a rewind changes besides contents: rights of files, and empty folders."""
         if now.traits is None or target.traits is None:
             return []
         old = {path: now.traits.of(path, mode) for mode, path in self._store.files(now.tree)}
@@ -240,15 +303,15 @@ class SessionCheckpoints:
         return [change for change in found if change.path not in known]
 
     def _fit(self) -> None:
-        """Raises StorageError for a folder that holds much more than a project."""
+        """Raise StorageError for a folder that contains much more than a project."""
         root, home = self._store.root, user_home()
         if root == Path(root.anchor) or (home is not None and (root == home or root in home.parents)):
-            text = f"There are no checkpoints in {root}: it holds much more than one project."
+            text = f"There are no checkpoints in {root}: it contains much more than one project."
             raise StorageError(text, "Start ba in a project's folder to be able to rewind files.")
 
 
-def checkpoints_for(where: Places, cwd: Path, session: str, settings: CheckpointSettings) -> SessionCheckpoints:
-    """Those of ``session`` in the project of ``cwd``. Touches no disk but to find the project."""
+def checkpoints_for(where: UserFolders, cwd: Path, session: str, settings: CheckpointSettings) -> SessionCheckpoints:
+    """Return the checkpoints of ``session`` in the project of ``cwd``. Reads the disk only to find the project."""
     root = project_root(cwd)
     ours = (where.home,) if where.home else (where.data, where.cache, where.state)
     limits = ShadowLimits(largest=int(settings.max_file_mb * MB), session=int(settings.max_session_mb * MB))
@@ -256,20 +319,27 @@ def checkpoints_for(where: Places, cwd: Path, session: str, settings: Checkpoint
     return SessionCheckpoints(store, session, write_ahead(root, session, where))
 
 
-def session_start(where: Places, info: SessionInfo) -> str:
-    """The id of a session's first checkpoint; empty when it changed no files. Raises StorageError."""
+def session_start(where: UserFolders, info: SessionInfo) -> str:
+    """Return the id of a session's first checkpoint; empty if it changed no files. Raises StorageError."""
     folder = where.sessions / folder_slug(info.cwd) / info.id
     return turn_history(JournalFile.peek(folder, running=bool(info.locked_by)).read()).first
 
 
-def session_patch(where: Places, info: SessionInfo, settings: CheckpointSettings, *, stat: bool = False) -> bytes:
-    """What changed in files since a session began, as a patch or as a line a file; empty when it changed none.
+def session_patch(where: UserFolders, info: SessionInfo, settings: CheckpointSettings, *, stat: bool = False) -> bytes:
+    """Return file changes since a session began, as a patch or as one line per file; empty if there are none.
 
     Raises:
         StorageError: the session or its checkpoints can't be read.
     """
     first = session_start(where, info)
     return checkpoints_for(where, info.cwd, info.id, settings).patch(first, stat=stat) if first else b""
+
+
+def _restoring():
+    """Return the module that restores files. It is imported late: most sessions restore nothing."""
+    from ba_tui.sessions.checkpoints import restore  # noqa: PLC0415
+
+    return restore
 
 
 def _columns(line: bytes) -> tuple[bytes, bytes, bytes]:

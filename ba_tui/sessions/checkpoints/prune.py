@@ -1,6 +1,6 @@
-"""Deletes checkpoints whose session is gone and those beyond the limits of disk space; packs the rest now and then.
+"""Deletes checkpoints of deleted sessions and those beyond the space limits; packs the rest regularly.
 
-A checkpoint that a copy of its session names stays. What a checkpoint is stands in shadow.
+A checkpoint that a fork of its session refers to is kept.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ SOON = 60.0
 EVERY = 3600.0
 DAY = 86_400.0
 PACKED = "packed"
-"""Its time says when the store was packed."""
+"""A file whose time is that of the last packing."""
 LOOSE = 20
-"""Files in one of the 256 folders of loose contents from which packing pays."""
+"""Number of files in one of the 256 object folders from which packing pays."""
 PACKS = 8
 """The same for packs."""
 HEAVY = 64 * 1024 * 1024
-"""Bytes of loose contents from which packing pays at any time: versions of one file are stored as differences then."""
+"""Bytes of loose objects from which packing always pays, since versions of a file are then stored as differences."""
 ROOM = 0.75
-"""The share of a limit to which checkpoints are deleted, so that it does not happen after each turn."""
+"""Share of a limit to which checkpoints are deleted, so that it does not happen after each turn."""
 _NUMBERED = regex(r"(end-)?(\d+)")
 LET_GO = "let-go"
-"""Says that packs may hold what nothing needs any more."""
+"""A file that marks packs with possibly unneeded contents."""
 _KINDS = (b'"type":"checkpointed"', b'"type":"rewound"')
 
 
@@ -48,17 +48,20 @@ async def keep_pruned(folder: Path, sessions: Path, most: int) -> None:
 
 
 def prune(folder: Path, sessions: Path, most: int = 0, stop: threading.Event | None = None) -> int:
-    """Delete checkpoints that no session needs, and the oldest ones when all stores have more than ``most`` bytes; 0
-    means no limit. Return how many went. With ``stop``, which ends it, nothing is packed: that may take minutes."""
+    """Delete checkpoints that no session needs, and the oldest ones while all stores have more than ``most`` bytes (0:
+    no limit). Return the number of deleted checkpoints.
+
+    ``stop`` ends it; then nothing is packed, which may take minutes.
+    """
     gone = 0
     try:
         known = _sessions(sessions)
     except OSError as error:
-        # What can't be seen is not gone.
+        # Sessions that can't be listed may still exist.
         log.info("no checkpoints are pruned: %s", error)
         return 0
     for path in _folders(folder) if folder.is_dir() else ():
-        # No file of the project is looked at, so any folder will do for one.
+        # No project file is read, so any folder will do as the project.
         store = Store(path, path)
         if stop and stop.is_set():
             break
@@ -72,8 +75,10 @@ def prune(folder: Path, sessions: Path, most: int = 0, stop: threading.Event | N
 
 
 def trim(store: Store, session: str, most: int) -> int:
-    """Delete the oldest checkpoints of a session when those before its newest take more than ``most`` bytes beside it.
-    Return how many went. Call it with the store's lock held."""
+    """Delete the oldest checkpoints of a session if those before its newest take more than ``most`` additional bytes.
+
+    Return the number of deleted checkpoints. Call it with the store's lock held.
+    """
     names = _by_age(store, session)
     if len(names) < 3 or _size(store, names) <= most:
         return 0
@@ -86,7 +91,7 @@ def trim(store: Store, session: str, most: int) -> int:
 
 
 def _by_age(store: Store, session: str = "") -> list[str]:
-    """The names of checkpoints, the oldest first: of one session, or of all."""
+    """Return the names of checkpoints, the oldest first: of one session, or of all."""
     form = "--format=%(committerdate:unix) %(refname)"
     found: list[tuple[int, int, int, str]] = []
     for line in store.git("for-each-ref", form, f"refs/ba/{session}").decode().splitlines():
@@ -98,22 +103,25 @@ def _by_age(store: Store, session: str = "") -> list[str]:
 
 
 def _size(store: Store, names: Sequence[str]) -> int:
-    """Bytes on the disk of all that ``names`` hold and the last of them does not."""
+    """Return the bytes on disk of everything in ``names`` that the last of them does not contain."""
     given = "".join(f"refs/ba/{name}\n" for name in names[:-1]) + f"^refs/ba/{names[-1]}\n"
     return int(store.git("rev-list", "--objects", "--disk-usage", "--stdin", given=given.encode()))
 
 
 def _delete(store: Store, names: Sequence[str]) -> None:
-    """Delete checkpoints, and what is loose of their contents. Call it with the store's lock held."""
+    """Delete checkpoints and their loose contents. Call it with the store's lock held."""
     store.git("update-ref", "--stdin", given="".join(f"delete refs/ba/{name}\n" for name in names).encode())
     (store.folder / LET_GO).touch()
-    # Nobody else writes now, so that what nothing names is not needed.
+    # No other process writes now, so unreferenced objects are not needed.
     store.git("prune", "--expire=now")
 
 
 def _within(folder: Path, most: int, stop: threading.Event | None) -> int:
-    """Delete the checkpoints of whole sessions, the least recently used first, until all stores have ``most`` bytes at
-    most. The newest session of all stays."""
+    """Delete checkpoints of whole sessions, the least recently used first, until all stores have at most ``most``
+    bytes.
+
+    The most recently used session is kept.
+    """
     stores = [Store(path, path) for path in _folders(folder)] if folder.is_dir() else []
     sizes = {store.folder: _bytes_of(store.folder) for store in stores}
     if sum(sizes.values()) <= most:
@@ -143,7 +151,7 @@ def _within(folder: Path, most: int, stop: threading.Event | None) -> int:
 
 
 def _bytes_of(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Return the bytes of all files below a folder."""
     size = 0
     for path, _, files in os.walk(folder):
         for file in files:
@@ -157,7 +165,7 @@ def _pruned(store: Store, known: dict[str, Path]) -> int:
     if not lost:
         return 0
     needed = _named_by_copies(known)
-    # How a turn left the files goes with the checkpoint it began with.
+    # The checkpoint at the end of a turn is kept with the one at its beginning.
     staying = {name: id for name, id in lost.items() if id in needed}
     ends = {name.replace("/", "/end-", 1) for name in staying}
     ends |= {f"{name.partition('/')[0]}/left-{id}" for name, id in staying.items()}
@@ -170,7 +178,7 @@ def _pruned(store: Store, known: dict[str, Path]) -> int:
 
 
 def _named_by_copies(known: dict[str, Path]) -> set[str]:
-    """The ids in those sessions that began as copies of others."""
+    """Return the checkpoint ids in sessions that began as forks."""
     found: set[str] = set()
     for path in known.values():
         with contextlib.suppress(OSError):
@@ -184,8 +192,10 @@ def _named_by_copies(known: dict[str, Path]) -> set[str]:
 
 
 def _pack(store: Store) -> None:
-    """Once a day when it pays, and whenever there is much. What was let go of stays another day: another process may be
-    writing just now."""
+    """Pack once a day if it pays, and whenever there is much.
+
+    Unreferenced objects are kept for a day, since another process may be writing.
+    """
     stamp = store.folder / PACKED
     with contextlib.suppress(OSError):
         if time.time() - stamp.stat().st_mtime < DAY and not _heavy(store.folder):
@@ -198,14 +208,14 @@ def _pack(store: Store) -> None:
 
 
 def _heavy(folder: Path) -> bool:
-    """Whether there are many bytes of loose contents."""
+    """Return whether there are many bytes of loose objects."""
     return sum(_bytes_of(path) for path in _folders(folder / "objects") if len(path.name) == 2) > HEAVY
 
 
 def _pays(folder: Path) -> bool:
     packs = folder / "objects" / "pack"
     kept = sum(1 for _ in packs.glob("*.pack"))
-    # Of a pack that was never finished, git takes away what is left.
+    # Git removes the remains of unfinished packs.
     if kept >= PACKS or (kept and (folder / LET_GO).exists()) or any(packs.glob("tmp_pack_*")):
         return True
     loose = folder / "objects" / "17"

@@ -1,26 +1,34 @@
-"""A git store of our own beside a project: what its files were, as trees. Never touches the project's own repository.
+"""A separate git store for a project that keeps its files as trees. It never touches the project's own repository.
 
-Keeps the index of git, which git.py runs. Which session took what, and when, is keeper.py's business.
+It maintains git's index; ``git`` runs git. ``keeper`` knows which session took which checkpoint.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import stat
-import time
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError
 from ba_tui.core.values import frozen
-from ba_tui.sessions.checkpoints.git import HINT, Git, GitWatch, Stopped, unusable
-from ba_tui.sessions.checkpoints.traits import MOST, Traits, look, read_traits
+from ba_tui.sessions.checkpoints.git import (
+    HINT,
+    MOST,
+    FileTraits,
+    Git,
+    GitStopped,
+    GitWatch,
+    look,
+    read_traits,
+    unusable,
+)
 from ba_tui.sessions.journal import make_private
+from ba_tui.shared_files import open_lock_file, take_lock
 
 CONFIG = """[core]
 \trepositoryformatversion = 0
@@ -43,7 +51,7 @@ CONFIG = """[core]
 \tgpgSign = false
 """
 ATTRIBUTES = "* -text -eol -filter -ident !diff !working-tree-encoding\n"
-"""Bytes are kept as they are: no line ends, filters or encodings of the project's own attributes."""
+"""Bytes are stored unchanged, without line ends, filters or encodings of the project's attributes."""
 RULES = """\
 .git
 node_modules/
@@ -66,13 +74,16 @@ __pycache__/
 .parcel-cache/
 .DS_Store"""
 _LISTING = 32_000_000
-_BUSY = "Wait until it has ended there, then try again."
+_BUSY = "Wait until it has finished, then try again."
 
 
 @frozen
 class ShadowLimits:
-    """``largest`` bytes of one file; ``files`` and ``new`` bytes that one checkpoint may add; bytes of earlier versions
-    in one ``session``, 0 for no limit; seconds for one step."""
+    """Limits of the store.
+
+    ``largest``: bytes of one file. ``files``, ``new``: files and bytes that one checkpoint may add. ``session``: bytes
+    of a session's earlier versions, 0 for no limit. ``seconds`` of one step; ``wait``: seconds to wait for the lock.
+    """
 
     largest: int = 10_000_000
     files: int = 100_000
@@ -84,32 +95,32 @@ class ShadowLimits:
 
 @frozen
 class Snapshot:
-    """A tree, and the paths that were left out of it although no rule ignores them. ``traits``: what no tree holds,
-    None where there are too many files to look at."""
+    """A tree, and unignored paths that were left out. ``traits``: attributes that no tree contains; None for too many
+    files."""
 
     tree: str
     skipped: tuple[str, ...] = ()
-    traits: Traits | None = None
+    traits: FileTraits | None = None
     others: tuple[str, ...] = ()
 
 
 @frozen
 class SavedCheckpoint:
-    """A checkpoint as stored."""
+    """A stored checkpoint."""
 
     id: str
     tree: str
     session: str
     turn: int
     skipped: frozenset[str]
-    traits: Traits | None = None
+    traits: FileTraits | None = None
     others: frozenset[str] = frozenset()
-    """Files that another program wrote during the turn, where it is how a turn ended."""
+    """Files that another program wrote during the turn; only for a checkpoint at the end of a turn."""
 
 
 @frozen
 class TreeEntry:
-    """A file in a tree: ``100644``, ``100755`` or ``120000`` and the id of its content."""
+    """A file in a tree: its mode (``100644``, ``100755`` or ``120000``) and the id of its content."""
 
     mode: str
     id: str
@@ -127,7 +138,7 @@ class TreeChange:
 
 
 class Store:
-    """``folder`` is the git directory, ``root`` the project; folders of ``avoid`` below it are ours and left out."""
+    """``folder``: the git directory; ``root``: the project; ``avoid``: ba's folders below it, which are left out."""
 
     def __init__(
         self, folder: Path, root: Path, avoid: Iterable[Path] = (), limits: ShadowLimits | None = None
@@ -143,35 +154,24 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
-        """One at a time, over all processes. Raises StorageError when another one does not end in time."""
+        """Hold the lock of the store, across all processes. Raises StorageError if another process keeps it too
+        long."""
         try:
             make_private(self.folder)
-            fd = os.open(self.folder / "ba.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = open_lock_file(self.folder / "ba.lock")
         except OSError as error:
             raise unusable(error) from error
         try:
-            self._wait_for(fd)
+            # Where the file system has no locks, git's own locks protect the store.
+            with contextlib.suppress(OSError):
+                if not take_lock(fd, wait=self.limits.wait):
+                    raise StorageError("Another ba process uses the checkpoints of this project.", _BUSY)
             yield
         finally:
             os.close(fd)
 
-    def _wait_for(self, fd: int) -> None:
-        until = time.monotonic() + self.limits.wait
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise StorageError("Another ba works on the checkpoints of this project.", _BUSY) from None
-                time.sleep(0.02)
-            except OSError:
-                # A file system without locks: git's own keep the store sound.
-                return
-            else:
-                return
-
     def ready(self) -> None:
-        """Make the store, or what is missing of it. Call it with the lock held."""
+        """Create missing parts of the store. Call it with the lock held."""
         if self._ready and (self.folder / "HEAD").exists():
             return
         try:
@@ -188,29 +188,29 @@ class Store:
                 path = self.folder / name
                 if not path.exists() or path.read_bytes() != os.fsencode(text):
                     path.write_bytes(os.fsencode(text))
-            # We hold the lock, so nobody else's can be left here but that of a git that was killed.
+            # We hold the lock, so an index lock here is left over from a killed git.
             (self.folder / "index.lock").unlink(missing_ok=True)
         except OSError as error:
             raise unusable(error) from error
         self._ready = True
 
     def snapshot(self, watch: GitWatch | None = None) -> Snapshot:
-        """The files as they are now. Call it with the lock held. ``watch`` hears how far it is, and may stop it.
+        """Return the current files. Call it with the lock held. ``watch`` shows the progress and can stop it.
 
         Raises:
-            Stopped: it was.
-            StorageError: there is no git, no room, or far too much to keep.
+            GitStopped: it was stopped.
+            StorageError: git is missing, the disk is full, or there is far too much to keep.
         """
         self.ready()
         watch = watch or GitWatch()
         try:
             return self._snapshot(watch)
-        except Stopped:
+        except GitStopped:
             raise
         except StorageError:
             if not (self.folder / "index").exists():
                 raise
-            # A damaged index is only a cache: once more, from nothing.
+            # The index is only a cache: delete a damaged one and retry.
             with contextlib.suppress(OSError):
                 (self.folder / "index").unlink()
                 (self.folder / "index.lock").unlink()
@@ -230,11 +230,11 @@ class Store:
         return Snapshot(tree, left, self._traits(tree, left))
 
     def files(self, tree: str) -> list[tuple[bytes, bytes]]:
-        """Mode and path of all that is in a tree."""
+        """Return mode and path of every file in a tree."""
         lines = self.git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]
         return [(line[:6], line.partition(b"\t")[2]) for line in lines]
 
-    def _traits(self, tree: str, skipped: Sequence[str]) -> Traits | None:
+    def _traits(self, tree: str, skipped: Sequence[str]) -> FileTraits | None:
         files = self.files(tree)
         if len(files) > MOST:
             return None
@@ -242,7 +242,7 @@ class Store:
         return look(self.root, files, [path for path in others if path.endswith(b"/")], skipped)
 
     def _listed(self) -> list[bytes]:
-        """What is new or changed since the index was written."""
+        """Return paths that are new or changed since the index was written."""
         if (self.root / ".gitignore").is_fifo():
             raise StorageError("The checkpoint was left out: .gitignore is a pipe, and git would wait for it.", HINT)
         own = self.root / ".git" / "info" / "exclude"
@@ -251,7 +251,7 @@ class Store:
         waiting = [path for path in found if path.endswith(b"/")]
         found = [path for path in found if not path.endswith(b"/")]
         while waiting:
-            # A repository within the project: git would only name it, so its files are listed from inside.
+            # For a nested repository git prints only its name, so list its files from inside.
             nested = waiting.pop()
             inside = self._list("-o", work=os.fsencode(self.root / os.fsdecode(nested)))
             waiting += [nested + path for path in inside if path.endswith(b"/")]
@@ -259,7 +259,7 @@ class Store:
         return found
 
     def _list(self, *options: str, work: bytes = b"") -> list[bytes]:
-        # An index that does not exist is an empty one.
+        # A missing index counts as empty.
         env = {"GIT_WORK_TREE": os.fsdecode(work), "GIT_INDEX_FILE": str(self.folder / "none")} if work else {}
         given = self.git("ls-files", "-z", "--exclude-standard", *options, env=env)
         if len(given) > _LISTING:
@@ -267,7 +267,7 @@ class Store:
         return given.split(b"\0")[:-1]
 
     def _sorted(self, listed: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[bytes]]:
-        """Paths to take in, paths to forget, and those left out by rule."""
+        """Return paths to add, paths to remove, and paths that are left out by rule."""
         add: list[bytes] = []
         large: list[bytes] = []
         links: set[bytes] = set()
@@ -292,16 +292,17 @@ class Store:
             add.append(path)
         if len(add) > self.limits.files or size > self.limits.new:
             raise self._too_much()
-        # What lies behind a link now goes with the folder that the link replaced.
-        add = [path for path in add if not links or not any(part in links for part in _above(path))]
+        if links:
+            # Skip paths behind a link that replaced their folder.
+            add = [path for path in add if not any(part in links for part in _above(path))]
         return add, large, large + skipped
 
     def _too_much(self) -> StorageError:
-        text = f"{self.root} holds too many or too large files for a checkpoint."
-        return StorageError(text, "Let .gitignore name what need not be kept, or start ba in a smaller folder.")
+        text = f"{self.root} contains too many or too large files for a checkpoint."
+        return StorageError(text, "List files that need no checkpoint in .gitignore, or start ba in a smaller folder.")
 
     def keep(self, snapshot: Snapshot, ref: str, session: str, turn: int) -> str:
-        """Keep a snapshot under ``ref``; its id. Call it with the lock held."""
+        """Store a snapshot under ``ref``; return its id. Call it with the lock held."""
         more = {"traits": snapshot.traits.note()} if snapshot.traits else {}
         more |= {"others": snapshot.others} if snapshot.others else {}
         note = json.dumps({"session": session, "turn": turn, "skipped": snapshot.skipped, **more})
@@ -310,8 +311,8 @@ class Store:
         return id
 
     def read(self, name: str) -> SavedCheckpoint | None:
-        """A checkpoint by its id or ref; None when there is no such one."""
-        try:
+        """Return a checkpoint by its id or ref; None if it does not exist."""
+        with contextlib.suppress(StorageError, ValueError, KeyError, TypeError, AttributeError):
             text = self.git("cat-file", "commit", name)
             head, _, body = text.partition(b"\n\n")
             id = self.git("rev-parse", "--verify", "-q", name).decode().strip()
@@ -321,14 +322,14 @@ class Store:
             traits = read_traits(note.get("traits"))
             skipped, others = frozenset(note["skipped"]), frozenset(note.get("others", ()))
             return SavedCheckpoint(id, tree, str(note["session"]), int(note["turn"]), skipped, traits, others)
-        except (StorageError, ValueError, KeyError, TypeError):
-            return None
+        return None
 
     def changed(self, before: str, after: str) -> list[TreeChange]:
-        """What differs between two trees, in the order of their names."""
+        """Return the differences between two trees, sorted by name."""
         parts = self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after).split(b"\0")
         found: list[TreeChange] = []
-        for about, path in zip(parts[:-1:2], parts[1::2], strict=False):
+        # The last part is the empty one after the last separator.
+        for about, path in zip(parts[::2], parts[1::2], strict=False):
             old_mode, mode, old, new, _ = about.decode().removeprefix(":").split(" ")
             gone, come = not int(old_mode), not int(mode)
             found.append(
@@ -337,18 +338,16 @@ class Store:
         return found
 
     def refs(self) -> dict[str, str]:
-        """All that is kept: names below ``refs/ba/`` and ids."""
+        """Return all stored checkpoints: names below ``refs/ba/`` with ids."""
         lines = self.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/ba/").decode().splitlines()
         return {name.removeprefix("refs/ba/"): id for name, _, id in (line.partition(" ") for line in lines)}
 
 
 def _pattern(path: Path) -> str:
-    """A line of an exclude file that means this folder alone."""
+    """Return a line of an exclude file that matches only this folder."""
     return "/" + re.sub(r"([*?[\\ ])", r"\\\1", path.as_posix()) + "/"
 
 
 def _above(path: bytes) -> Iterable[bytes]:
-    at = path.rfind(b"/")
-    while at > 0:
-        yield path[:at]
-        at = path.rfind(b"/", 0, at)
+    parts = path.split(b"/")
+    return (b"/".join(parts[:count]) for count in range(1, len(parts)))

@@ -1,16 +1,19 @@
-"""A session as the parts of a document, in order: what was said, answered, called and remarked.
+"""A session as the parts of a document, in order; its totals; its plans; and its questions with final answers.
 
-Pure: events in, parts out. How a part looks is the business of markdown and html; totals are outline's.
+Pure: events in, parts out. ``markdown`` and ``html`` render the parts.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import takewhile
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from ba_tui.core.displays.charts import Chart
+from ba_tui.core.displays import Chart
+from ba_tui.core.errors import UsageError
 from ba_tui.core.events import (
     AgentStarted,
     Compressed,
@@ -20,30 +23,119 @@ from ba_tui.core.events import (
     Notice,
     PlanChanged,
     Rewound,
+    SideRequest,
     Steered,
     ToolFinished,
     ToolStarted,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
 )
-from ba_tui.core.messages import Message
-from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.messages import Message, Usage
+from ba_tui.core.plan_folds import PlanCourse
+from ba_tui.core.ports.sessions import Outline, SessionInfo, TurnLine
 from ba_tui.core.results import CommandText, Diff, Diffs
-from ba_tui.core.teamwork.plans import Plan
-from ba_tui.core.text.figures import FigureReport
+from ba_tui.core.teamwork import Plan
+from ba_tui.core.text.figures import AnswerNotes, FigureReport, Footnotes
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.sessions.exports.outline import Survey, time_of
-from ba_tui.sessions.foreign import one_line
+from ba_tui.plotting.plans.exports import as_json, mermaid, plan_of
+from ba_tui.plotting.plans.graph import tree_text
+from ba_tui.plotting.plans.signs import STATES, counted, words
+from ba_tui.sessions.foreign import escaped, one_line, without_secrets
 from ba_tui.sessions.records import MAIN
-from ba_tui.sessions.timeline import current_events
+from ba_tui.sessions.timeline import Timeline, current_events, follow
+
+
+class Survey:
+    """Totals of a session that a document needs before its first part: turns, usage, cost.
+
+    ``cost`` is in US dollars; None unless every item had a price. Usage and cost include undone turns and summaries, as
+    billed.
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.timeline = Timeline()
+        self.usage = Usage()
+        self.compressions: list[Compressed] = []
+        """The compressions, without their messages."""
+        self.plans = PlanCourse()
+        self._cost: float | None = None
+        self._priced = True
+        self._turns: dict[int, TurnLine] = {}
+        self._asked_again: set[str] = set()
+        """Calls that start again, because their question was open when ba ended."""
+        for event in follow(events, self.timeline):
+            self._add(event)
+
+    @property
+    def cost(self) -> float | None:
+        return self._cost if self._priced else None
+
+    @property
+    def turns(self) -> list[TurnLine]:
+        """The current turns, renumbered."""
+        kept = (self._turns[number] for number in self.timeline.numbers() if number in self._turns)
+        return [replace(line, number=number) for number, line in enumerate(kept, 1)]
+
+    def outline(self, hide: Callable[[str], str]) -> Outline:
+        return Outline(self.usage, tuple(replace(line, prompt=hide(line.prompt)) for line in self.turns))
+
+    def _add(self, event: Event) -> None:
+        self.plans.apply(event)
+        turn = self.timeline.last
+        match event:
+            case MessageDone(message=message, cost=price):
+                self.usage += message.usage or Usage()
+                self._pay(price, known=price is not None or message.usage is None)
+            case SideRequest(cost=price, usage=used):
+                self.usage += used or Usage()
+                self._pay(price, known=price is not None)
+            case Compressed(cost=price, usage=used):
+                self.usage += used or Usage()
+                self._pay(price or None, known=event.priced)
+                self.compressions.append(replace(event, messages=()))
+            case TurnStarted(prompt=message, agent="main", at=at):
+                self._turns[turn] = TurnLine(turn, at, one_line(message.said))
+            case ToolStarted(call=call) if turn in self._turns and call.id not in self._asked_again:
+                line = self._turns[turn]
+                self._turns[turn] = replace(line, calls=line.calls + 1)
+            case TurnResumed(calls=calls):
+                self._asked_again.update(calls)
+            case TurnEnded(agent="main", reason=reason) if turn in self._turns:
+                self._turns[turn] = replace(self._turns[turn], ended=reason)
+            case _:
+                pass
+
+    def _pay(self, price: float | None, *, known: bool) -> None:
+        self._priced = self._priced and known
+        if price is not None:
+            self._cost = (self._cost or 0.0) + price
+
+
+def as_record(line: TurnLine) -> dict[str, Any]:
+    """Return a turn as a JSON record."""
+    record = {"number": line.number, "at": iso(line.at), "prompt": line.prompt, "tool_calls": line.calls}
+    return {**record, "ended": line.ended} if line.ended else record
+
+
+def time_of(at: float) -> str:
+    return iso(at).replace("T", " ").replace("+00:00", " UTC")
+
+
+def iso(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
 
 _DIFF_LINES = 20_000
 BELOW = f"{MAIN}/"
-"""What the names of sub-agents begin with."""
+"""Prefix of sub-agents' names."""
 OUTPUT = 20_000
-"""Characters of a tool's output that stand in a document."""
+"""Maximum characters of a tool's output in a document."""
 _ENDINGS = {
     "cancelled": "Stopped by the user.",
     "limit": "Stopped at a limit.",
@@ -54,7 +146,7 @@ _ENDINGS = {
 
 @frozen
 class DocumentOpening:
-    """A turn begins."""
+    """The beginning of a turn."""
 
     at: float
 
@@ -66,7 +158,7 @@ class PromptPart:
 
 @frozen
 class AnswerPart:
-    """``figures``: where those of the answer come from, as far as they were checked."""
+    """``figures``: the verdicts on the answer's figures, if they were checked."""
 
     message: Message
     figures: FigureReport | None = None
@@ -79,7 +171,7 @@ class ToolCallPart:
 
     @property
     def changes(self) -> list[Diff]:
-        """What it changed in files."""
+        """Its changes to files."""
         shown = self.end.result.display
         items = shown.items if isinstance(shown, Diffs) else (shown,)
         return [] if self.end.result.is_error else [item for item in items if isinstance(item, Diff)]
@@ -90,7 +182,8 @@ class ToolCallPart:
         return result.error.message if result.error else result.summary
 
     def output(self, hide: Callable[[str], str]) -> str:
-        """What it gave, its middle left out where that is long; empty where ``outcome`` or ``changes`` say it all."""
+        """Return its output with the middle of long output left out; empty if ``outcome`` or ``changes`` contain
+        everything."""
         result = self.end.result
         shown = result.display
         text = shown.output if isinstance(shown, CommandText) else "" if result.error else result.text
@@ -99,12 +192,12 @@ class ToolCallPart:
 
             text = f"{text_of(shown)}\n\n{text}"
         lines = shown.lines if isinstance(shown, CommandText) else 0
-        # Secrets first: half of one is not recognised.
+        # Hide secrets before shortening: half of a secret is not recognised.
         return _without_middle(paintable(hide(text)), lines) if text.strip() and not self.changes else ""
 
     @property
     def agent(self) -> str:
-        """Who made it beside the turns; empty for the main agent, and for those that have a section of their own."""
+        """The name of a caller outside the turns; empty for the main agent and for agents with their own section."""
         return "" if self.end.agent == MAIN or self.end.agent.startswith(BELOW) else self.end.agent
 
 
@@ -117,14 +210,14 @@ class Remark:
 
 @frozen
 class PlanPart:
-    """A plan as it stood in the end, in the place where it was made."""
+    """The final state of a plan, at the place where it was made."""
 
     plan: Plan
 
 
 @frozen
 class AgentPart:
-    """What a sub-agent was told, said and did, its own sub-agents among it. ``calls`` are its own."""
+    """A sub-agent's task, words and calls, including its own sub-agents. ``calls`` are its own."""
 
     name: str
     kind: str
@@ -136,7 +229,7 @@ class AgentPart:
 
     @property
     def head(self) -> str:
-        """The line that stands for all of it while it is folded."""
+        """The line shown while the section is folded."""
         kind = f" ({self.kind})" if self.kind and not self.name.startswith(f"{self.kind}-") else ""
         about = f"{self.name}{kind}: {self.description}" if self.description else f"{self.name}{kind}"
         ended = self.ending if self.ending != "done" else ""
@@ -148,7 +241,8 @@ DocumentPart: TypeAlias = DocumentOpening | PromptPart | AnswerPart | ToolCallPa
 
 
 def _without_middle(text: str, lines: int) -> str:
-    """``text`` up to OUTPUT characters, cut at line ends; ``lines``: how many there were, if some are gone."""
+    """Return ``text`` limited to OUTPUT characters, cut at line ends. ``lines``: the original number of lines, if some
+    are missing."""
     if len(text) <= OUTPUT:
         return text
     half = OUTPUT // 2
@@ -160,10 +254,10 @@ def _without_middle(text: str, lines: int) -> str:
 
 
 def document_parts(events: Iterable[Event], whole: Survey) -> Iterator[DocumentPart]:
-    """Turns that were taken back are left out; what a compression left out of requests is all there."""
+    """Yield the parts of a session. Undone turns are left out; messages removed by compression are included."""
     answer: AnswerPart | None = None
     for part in _parts(events, whole):
-        # The figures of an answer are checked right after it.
+        # The check of an answer's figures follows directly.
         if isinstance(part, FiguresChecked):
             if answer and answer.message.id == part.message and part.report.verdicts:
                 answer = AnswerPart(answer.message, part.report)
@@ -191,13 +285,14 @@ class _Section:
 
 
 class AgentSections:
-    """Gathers what each sub-agent did until it ends: several work at once, and a reader wants one after the other."""
+    """Collects the events of each sub-agent until it ends: several work at the same time, and readers want one after
+    the other."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Section] = {}
 
     def take(self, event: Event) -> Iterator[AgentPart]:
-        """Take in an event of a sub-agent; its section comes with its end."""
+        """Add an event of a sub-agent; its section is yielded at its end."""
         section = self._open.setdefault(event.agent, _Section(began=event.at))
         match event:
             case AgentStarted():
@@ -223,7 +318,7 @@ class AgentSections:
                 pass
 
     def left(self, at: float | None = None) -> Iterator[AgentPart]:
-        """Those that have no end, at the beginning or end of a turn; those in the background only at the very end."""
+        """Yield sections without an end, at the beginning or end of a turn; background agents only at the very end."""
         for agent in sorted(self._open, key=lambda name: -name.count("/")):
             if at is None or not self._open[agent].background:
                 yield from self._close(agent, "interrupted", at or self._open[agent].began)
@@ -280,20 +375,20 @@ def _remark(event: Event) -> str:
         case TurnEnded(reason=reason, error=error, agent="main") if reason in _ENDINGS:
             return _ENDINGS[reason] + (f" {error.message}" if error else "")
         case Compressed(strategy="undo", agent="main"):
-            return "The last compression was taken back: the model is sent everything again."
+            return "The last compression was undone: the model receives everything again."
         case Compressed(strategy=strategy, before=before, after=after, agent="main"):
             size = f", {before:,} to {after:,} tokens" if before else ""
             return f"Compressed ({strategy}{size}): the model is sent less from here on. Nothing is left out above."
         case Rewound(turns=None, agent="main"):
-            return "Files were brought back as they were before."
+            return "Files were restored to an earlier state."
         case Rewound(agent="main"):
-            return "Gone back to an earlier turn. What was taken back is left out here."
+            return "Rewound to an earlier turn. The undone turns are left out here."
         case _:
             return ""
 
 
 def changed_lines(change: Diff) -> list[str]:
-    """One file's change as a unified diff."""
+    """Return one file's change as a unified diff."""
     import difflib  # noqa: PLC0415 - for exports alone
 
     before, after = (change.before or "").split("\n"), change.after.split("\n")
@@ -306,7 +401,7 @@ def changed_lines(change: Diff) -> list[str]:
 
 
 def session_summary(info: SessionInfo, whole: Survey) -> list[str]:
-    """What stands under the title: id and folder first."""
+    """Return the facts below the title: id and folder first."""
     used = whole.usage
     found = [
         info.id,
@@ -318,3 +413,87 @@ def session_summary(info: SessionInfo, whole: Survey) -> list[str]:
         "" if whole.cost is None else f"${whole.cost:.4f}",
     ]
     return [*found[:2], *(fact for fact in found[2:] if fact)]
+
+
+Hide = Callable[[str], str]
+
+
+def newest_plan(events: Iterable[Event], format: str, hide: Hide) -> str:
+    """Return the newest current plan in the format ``mermaid`` or ``plan-json``. Raises UsageError if there is none."""
+    timeline = Timeline()
+    for _ in follow(events, timeline):
+        pass
+    record = PlanCourse(current_events(events, timeline)).newest
+    if record is None or not record.plan.subtasks:
+        raise UsageError("This session has no plan.", "ba plan list shows which sessions have one.")
+    plan = shown(record.plan, hide)
+    if format == "mermaid":
+        return mermaid(plan)
+    return escaped(json.dumps(as_json(plan), ensure_ascii=False, indent=2, default=str)) + "\n"
+
+
+def shown(plan: Plan, hide: Hide) -> Plan:
+    """Return ``plan`` without secrets."""
+    data: Any = without_secrets(json.loads(json.dumps(as_json(plan), default=str)), hide)
+    # Ids and states connect its parts and contain no prose.
+    ids = {"id": plan.id, "state": plan.state, "schema_version": 1}
+    steps = [
+        {**new, "id": old.id, "status": old.status, "dependencies": old.dependencies, "optional": old.optional}
+        for new, old in zip(data["subtasks"], plan.subtasks, strict=True)
+    ]
+    return plan_of({**data, **ids, "subtasks": steps})
+
+
+def plan_lines(plan: Plan, hide: Hide) -> list[str]:
+    """Return a plan as lines of a document: its state, its steps as a tree, and why steps failed."""
+    plan = shown(plan, hide)
+    lines = [f"{STATES[plan.state]}, {counted(plan)} done", *tree_text(plan)]
+    lines += [f"{words(step.id)}: {words(step.error)}" for step in plan.subtasks if step.error]
+    return [paintable(line, newlines=False) for line in lines]
+
+
+def plan_title(plan: Plan, hide: Hide) -> str:
+    """Return ``Plan: `` and its goal."""
+    return f"Plan: {words(hide(plan.task.goal or plan.task.original_query))}".rstrip(": ")
+
+
+_NONE = AnswerNotes("")
+_UNCHECKED = FigureReport()
+
+
+@frozen
+class QuestionAndAnswer:
+    """A prompt with additions during the turn, the charts, and the last answer with the verdicts on its figures.
+    ``at``: seconds since the epoch."""
+
+    at: float
+    prompt: str = ""
+    answer: AnswerNotes = _NONE
+    figures: FigureReport = _UNCHECKED
+    charts: tuple[Chart, ...] = ()
+
+
+def answers(events: Iterable[Event], hide: Callable[[str], str]) -> list[QuestionAndAnswer]:
+    """Return the current turns. ``hide`` removes secrets; ``events`` are iterated twice."""
+
+    def safe(text: str) -> str:
+        return paintable(hide(text))
+
+    found: list[QuestionAndAnswer] = []
+    for part in document_parts(events, Survey(events)):
+        match part:
+            case DocumentOpening(at=at):
+                found.append(QuestionAndAnswer(at))
+            case PromptPart(message=message) if found:
+                prompt = "\n\n".join(filter(None, (found[-1].prompt, safe(message.said).strip())))
+                found[-1] = replace(found[-1], prompt=prompt, answer=_NONE, figures=_UNCHECKED)
+            case AnswerPart(message=message, figures=figures) if found:
+                found[-1] = replace(found[-1], answer=AnswerNotes(message.text), figures=figures or _UNCHECKED)
+            case ToolCallPart(end=end, agent="") if found and not end.result.is_error:
+                if isinstance(chart := end.result.display, Chart):
+                    title = replace(chart.request, title=safe(chart.request.title))
+                    found[-1] = replace(found[-1], charts=(*found[-1].charts, replace(chart, request=title)))
+            case _:
+                pass
+    footnotes = Footnotes(safe)
+    return [replace(each, answer=footnotes.of(each.answer.text, each.figures)) for each in found]

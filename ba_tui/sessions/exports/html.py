@@ -1,6 +1,6 @@
-"""A session as one HTML page that needs nothing else: no script, no font, no picture from elsewhere; dark or light.
+"""A session as one self-contained HTML page without scripts, fonts or external pictures; dark or light.
 
-Pure: events in, pieces of text out. What its parts are stands in document. All words are escaped; links lead to sites.
+Pure: events in, pieces of text out. All text is escaped.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from markdown_it import MarkdownIt
 from ba_tui.core.events import Event
 from ba_tui.core.messages import Block, Document, Image, Message, Text
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.core.text.figures import FigureReport
-from ba_tui.core.text.footnotes import MARK, AnswerNotes, Footnotes
+from ba_tui.core.text.figures import MARK, AnswerNotes, FigureReport, Footnotes
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.sessions.exports.document import (
@@ -26,20 +25,22 @@ from ba_tui.sessions.exports.document import (
     DocumentPart,
     PlanPart,
     PromptPart,
+    Survey,
     ToolCallPart,
     changed_lines,
     document_parts,
+    plan_lines,
+    plan_title,
     session_summary,
+    time_of,
 )
-from ba_tui.sessions.exports.outline import Survey, time_of
-from ba_tui.sessions.exports.plans import plan_lines, plan_title
 from ba_tui.sessions.foreign import one_line
 
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _BASE64 = regex(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _SITE = regex(r"https?://", re.IGNORECASE)
 _RESULT = regex(r"#r\d+")
-"""A place within a report."""
+"""A link to a result in a report."""
 _TO_RESULT = '<a href="#{1}">{0}</a>'
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 _STYLE = """
@@ -61,7 +62,7 @@ table { border-collapse: collapse; display: block; overflow-x: auto; } th, td { 
   padding: .25rem .6rem; text-align: left; }
 details { margin: .4rem 0; } summary { cursor: pointer; } .plus { color: var(--plus); } .minus { color: var(--minus); }
 .sub { border-left: 3px solid var(--soft); padding-left: .8rem; }
-.failed, .unsourced, .unsourced a { color: var(--minus); }
+.failed, .unsourced, .unsourced a, .misplaced, .misplaced a { color: var(--minus); }
 .figures { color: var(--soft); font-size: .85rem; } .figures li { margin: .1rem 0; }
 """.strip()
 
@@ -70,7 +71,7 @@ PAGE_END = "</body>\n</html>\n"
 
 
 def page_head(title: str) -> str:
-    """The beginning of a page, up to its body. ``title`` is escaped already."""
+    """Return the beginning of a page, up to its body. ``title`` must be escaped."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -81,7 +82,7 @@ def page_head(title: str) -> str:
 
 
 class HtmlPage:
-    """``hide`` takes secrets out of whatever was said."""
+    """Renders a session as HTML. ``hide`` removes secrets from text."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         self._hide = hide
@@ -171,7 +172,7 @@ class HtmlPage:
 
 
 def answer_html(prose: MarkdownIt, found: AnswerNotes, known: Collection[str] = ()) -> str:
-    """An answer with a footnote for each figure; ``known`` are results, as R1, that have a place on the page."""
+    """Return an answer with a footnote for each figure; ``known``: results, such as R1, that are on the page."""
     if not found.notes:
         return f'<div class="answer">\n{prose.render(found.text)}</div>'
     kinds = {str(note.number): note.label for note in found.notes}
@@ -192,7 +193,7 @@ def answer_html(prose: MarkdownIt, found: AnswerNotes, known: Collection[str] = 
 
 
 def prose() -> MarkdownIt:
-    """Markdown without HTML of its own; pictures become links, since nothing is loaded from elsewhere."""
+    """Return a Markdown renderer without raw HTML. Pictures become links, since the page loads nothing."""
     made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
     def picture(renderer: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:

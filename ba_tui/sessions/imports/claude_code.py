@@ -1,15 +1,17 @@
-"""Claude Code's transcripts as events of ours: prompts, answers, calls, results, sub-agents, compactions.
+"""Converts Claude Code's transcripts to events: prompts, answers, calls, results, sub-agents and compactions.
 
-Pure: records in, events out. The shape of the conversation is found from the skeletons of the records; each is loaded
-whole only while it is told. What is done with the events is the business of importing.
+The structure of the conversation is found from skeletons of the records, so that large transcripts fit in memory; a
+complete record is loaded only while it is converted.
 """
 
 from __future__ import annotations
 
+import base64
 import heapq
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -27,36 +29,270 @@ from ba_tui.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from ba_tui.core.messages import Block, Message, Text, ToolUse, user
-from ba_tui.core.results import ToolResult
+from ba_tui.core.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolUse,
+    Usage,
+    user,
+)
+from ba_tui.core.results import CommandText, Diff, Display, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.imports.claude_code_blocks import (
-    VENDOR,
-    block_of,
-    content_blocks,
-    display_of,
-    result_of,
-    sound,
-    usage_of,
-    worth,
-)
-from ba_tui.sessions.imports.claude_code_shape import (
-    TITLES,
-    current_line,
-    message_id,
-    seconds_of,
-    skeleton,
-    threads_of,
-    titled,
-    unique,
-)
-from ba_tui.sessions.imports.values import text_of
-from ba_tui.sessions.migrations import Record
-from ba_tui.sessions.records import MAIN
+from ba_tui.sessions.records import MAIN, Record, number, text_of
 
-__all__ = ["PLACE", "VENDOR", "Story", "read_story", "recognised", "skeleton", "stream_story"]
+VENDOR = "anthropic"
+_TEXTS = ("type", "subtype", "uuid", "parentUuid", "logicalParentUuid", "sessionId", "cwd", "timestamp", "agentId")
+_TEXTS_WITHIN = ("id", "model", "role", "stop_reason")
+_OURS = {"text", "thinking", "redacted_thinking", "tool_use", "tool_result"}
+
+
+def sound(record: Record) -> Record:
+    """Return ``record`` without fields of the wrong type.
+
+    Prompts that the user typed during a turn, which newer versions save as attachments, become messages.
+    """
+    found = _with_words(record, _TEXTS)
+    extra: Any = found.get("attachment")
+    queued = cast("Record", extra) if isinstance(extra, dict) else {}
+    if found.get("type") == "attachment" and queued.get("type") == "queued_command":
+        aside = queued.get("commandMode") not in (None, "prompt")
+        found |= {"type": "user", "message": {"content": queued.get("prompt")}, "isQueued": True, "isMeta": aside}
+    message = found.pop("message", None)
+    if isinstance(message, dict):
+        found["message"] = _with_words(cast("Record", message), _TEXTS_WITHIN)
+    return found
+
+
+def _with_words(record: Record, names: tuple[str, ...]) -> Record:
+    return {key: value for key, value in record.items() if key not in names or isinstance(value, str)}
+
+
+def content_blocks(record: Record) -> list[Record]:
+    """Return the raw blocks of a message."""
+    return _listed(cast("Record", record["message"]).get("content"))
+
+
+def _listed(content: Any) -> list[Record]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return [cast("Record", block) for block in items if isinstance(block, dict)]
+
+
+def block_of(raw: Record) -> Block | None:
+    """Convert a raw block; return None if it is damaged, as it would make every later request fail."""
+    match raw:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": "thinking", "thinking": str(thinking)}:
+            return Thinking(thinking, text_of(raw, "signature") or None)
+        case {"type": "redacted_thinking", "data": str(data)}:
+            return RedactedThinking(data)
+        case {"type": "tool_use", "id": str(id), "name": str(name)} if id and name:
+            given = raw.get("input")
+            if isinstance(given, dict):
+                return ToolUse(id, name, cast("dict[str, Any]", given))
+            return ToolUse(id, name, {}, json.dumps(given))
+        case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+            return Image(kind, data)
+        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
+            return Image("", url=url)
+        case {"type": "document", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+            return Document(kind, data, text_of(raw, "title"))
+        case {"type": "document", "source": {"type": "text", "data": str(words)}}:
+            data = base64.b64encode(words.encode("utf-8", "replace")).decode("ascii")
+            return Document("text/plain", data, text_of(raw, "title"))
+        case {"type": str(kind)} if kind and kind not in _OURS:
+            return Opaque(dict(raw), VENDOR)
+        case _:
+            return None
+
+
+def worth(block: Block | None) -> bool:
+    """Return whether requests may contain the block: not if it is empty text or unsigned thinking."""
+    return block is not None and not (
+        (isinstance(block, Text) and not block.text.strip()) or (isinstance(block, Thinking) and not block.signature)
+    )
+
+
+def result_of(content: Any) -> tuple[str, tuple[Image | Document, ...]]:
+    """Return the text and the attachments of a tool's result. Parts of unknown types are kept as JSON text."""
+    texts: list[str] = []
+    attachments: list[Image | Document] = []
+    for raw in _listed(content):
+        block = block_of(raw)
+        if isinstance(block, Image | Document):
+            attachments.append(block)
+        else:
+            texts.append(block.text if isinstance(block, Text) else json.dumps(raw, ensure_ascii=False))
+    return "\n".join(texts), tuple(attachments)
+
+
+def display_of(call: ToolUse, result: Any) -> Display | None:
+    match result:
+        case {"filePath": str(path), "originalFile": str(before), "oldString": str(old), "newString": str(new)}:
+            return Diff(path, before, _replaced(before, old, new, result.get("replaceAll")))
+        case {"filePath": str(path), "originalFileContents": str(before)}:
+            after = before
+            for edit in _listed(result.get("edits")):
+                old, new = text_of(edit, "old_string"), text_of(edit, "new_string")
+                after = _replaced(after, old, new, edit.get("replace_all"))
+            return Diff(path, before, after)
+        case {"filePath": str(path), "content": str(after), "type": "create"}:
+            return Diff(path, None, after)
+        case {"filePath": str(path), "content": str(after), "originalFile": str(before)}:
+            return Diff(path, before, after)
+        case {"stdout": str(output), "stderr": str(errors)}:
+            return CommandText(str(call.input.get("command") or ""), output="\n".join(filter(None, (output, errors))))
+        case _:
+            return None
+
+
+def _replaced(before: str, old: str, new: str, everywhere: Any) -> str:
+    return before.replace(old, new, -1 if everywhere else 1) if old else new
+
+
+def usage_of(usage: Any) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return Usage(*(max(0, int(number(cast("Record", usage).get(name)))) for name in names))
+
+
+TITLES = ("summary", "ai-title", "custom-title")
+"""Kinds of records with a title, the least specific first."""
+_LATEST = 4e9
+"""Latest plausible time, in seconds since the epoch."""
+_STRUCTURE = (*_TEXTS, "leafUuid", "isSidechain", "customTitle", "aiTitle", "summary", "title")
+
+
+def skeleton(record: Record) -> Record:
+    """Return only the fields of a record that determine the structure, and its titles."""
+    record = sound(record)
+    thin: Record = {key: record[key] for key in _STRUCTURE if key in record}
+    message = record.get("message")
+    if isinstance(message, dict):
+        said = cast("Record", message)
+        calls = [
+            {key: block[key] for key in ("type", "id", "tool_use_id") if key in block}
+            for block in content_blocks(record)
+            if block.get("type") in ("tool_use", "tool_result")
+        ]
+        thin["message"] = {**{key: said[key] for key in ("id", "model") if key in said}, "content": calls}
+    return thin
+
+
+def unique(records: Iterable[Record]) -> list[Record]:
+    """Return the records without duplicates: a resumed session repeats earlier records with the same ids."""
+    found: dict[str, Record] = {}
+    for index, record in enumerate(records):
+        found.setdefault(text_of(record, "uuid") or f"#{index}", record)
+    return list(found.values())
+
+
+def current_line(talk: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+    """Return ``talk`` without abandoned branches: the ancestors of the newest record, their calls and results, and
+    records without a known parent, as some versions and tools write no parent or one that the file lacks."""
+    if not talk or not all(record.get("uuid") for record in talk):
+        return list(talk)
+    parents = {text_of(record, "uuid"): _parent(record) for record in records if record.get("uuid")}
+    line = _line([text_of(record, "uuid") for record in talk], parents)
+    answers = {message_id(record) for record in talk if record["uuid"] in line} - {""}
+    branches = _branches(parents, line)
+    kept = [record for record in talk if record["uuid"] not in branches or message_id(record) in answers]
+    keep = {record["uuid"] for record in kept}
+    calls = {call for record in kept for call in _ids(record, "tool_use", "id")}
+    return [record for record in talk if record["uuid"] in keep or calls & _ids(record, "tool_result", "tool_use_id")]
+
+
+def _parent(record: Record) -> str:
+    return text_of(record, "parentUuid") or text_of(record, "logicalParentUuid")
+
+
+def _line(talk: Sequence[str], parents: Mapping[str, str]) -> set[str]:
+    """Return the ancestors of the newest record; where a chain ends, continue with the record before it."""
+    places = {id: place for place, id in enumerate(talk)}
+    line: set[str] = set()
+    first = len(talk)
+    while first:
+        at = talk[first - 1]
+        first -= 1
+        while at in parents and at not in line:
+            line.add(at)
+            first = min(first, places.get(at, first))
+            at = parents[at]
+    return line
+
+
+def _branches(parents: Mapping[str, str], line: Set[str]) -> set[str]:
+    """Return the ids that descend from ``line`` but are not on it."""
+    found: set[str] = set()
+    rooted: set[str] = set()
+    for start in parents:
+        way: list[str] = []
+        at = start
+        while at in parents and at not in line and at not in found and at not in rooted:
+            rooted.add(at)
+            way.append(at)
+            at = parents[at]
+        if way and (at in line or at in found):
+            found.update(way)
+    return found
+
+
+def threads_of(aside: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """Return the records of each sub-agent, grouped by agent or by first ancestor."""
+    roots: dict[str, int] = {}
+    threads: dict[int, list[Record]] = {}
+    for record in aside:
+        parent = text_of(record, "agentId") or text_of(record, "parentUuid")
+        place = roots.setdefault(parent, len(threads)) if record.get("agentId") else roots.get(parent, len(threads))
+        roots[text_of(record, "uuid")] = place
+        threads.setdefault(place, []).append(record)
+    return [(f"{MAIN}/task-{place + 1}", thread) for place, thread in threads.items()]
+
+
+def titled(records: Sequence[Record]) -> str:
+    """Return the latest title of the most specific kind, except summaries of other sessions in the same file."""
+    known = {text_of(record, "uuid") for record in records}
+    for kind in reversed(TITLES):
+        for record in reversed(records):
+            elsewhere = kind == "summary" and text_of(record, "leafUuid") not in {*known, ""}
+            if record.get("type") == kind and (title := _title(record)) and not elsewhere:
+                return title
+    return ""
+
+
+def _title(record: Record) -> str:
+    return next((text for key in ("customTitle", "aiTitle", "summary", "title") if (text := text_of(record, key))), "")
+
+
+def message_id(record: Record) -> str:
+    return text_of(cast("Record", record["message"]), "id") if record.get("type") == "assistant" else ""
+
+
+def _ids(record: Record, kind: str, key: str) -> set[str]:
+    if "message" not in record:
+        return set()
+    return {text_of(block, key) for block in content_blocks(record) if block.get("type") == kind}
+
+
+def seconds_of(record: Record) -> float:
+    try:
+        found = datetime.fromisoformat(text_of(record, "timestamp")).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    return found if 0 < found < _LATEST else 0.0
+
+
 _TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "query", "url", "description", "prompt")
 _COMMAND = regex(r"<command-name>([^<]*)</command-name>(?:.*?<command-args>(.*?)</command-args>)?", re.DOTALL)
 _PRINTED = regex(r"\s*<(local-command-\w+|command-message|bash-\w+)>")
@@ -65,7 +301,7 @@ _REMINDER_IN_TEXT = regex(r"^[ \t]*<system-reminder>.*?</system-reminder>[ \t]*\
 _NOT_THEIRS = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 _SYNTHETIC = "<synthetic>"
 PLACE = "place"
-"""Where a skeleton's whole record is."""
+"""Key in a skeleton for the place of its complete record."""
 _STOPPED = "[Request interrupted by user"
 _WORDS = 4
 _STOPS = {"end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn"}
@@ -73,8 +309,8 @@ _STOPS = {"end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pau
 
 @dataclass(slots=True)
 class Story:
-    """What a transcript came to. ``events`` can be read once; then all counts are complete. ``skipped`` counts records
-    of kinds that are no part of a conversation, by kind; ``abandoned`` those of branches that were gone back from."""
+    """A converted transcript. ``events`` can be iterated once; after that all counts are complete. ``skipped``: records
+    that are not part of the conversation, by kind; ``abandoned``: records of branches that a rewind left."""
 
     events: Iterable[Event] = ()
     session: str = ""
@@ -93,7 +329,7 @@ def recognised(records: Sequence[Record]) -> bool:
 
 
 def read_story(records: Sequence[Record]) -> Story:
-    """The conversation that the transcript ends with, and those of its sub-agents."""
+    """Return the transcript's final conversation and those of its sub-agents."""
     story = stream_story(
         [{**skeleton(record), PLACE: place} for place, record in enumerate(records)], records.__getitem__
     )
@@ -102,13 +338,13 @@ def read_story(records: Sequence[Record]) -> Story:
 
 
 def stream_story(records: Sequence[Record], load: Callable[[int], Record]) -> Story:
-    """The same from skeletons, each with its ``PLACE``, from which ``load`` gives the whole record."""
+    """Return the same from skeletons; ``load`` returns the complete record at a skeleton's ``PLACE``."""
     story = Story()
     talk = unique(record for record in records if _is_talk(record, story))
     aside = [record for record in talk if record.get("isSidechain")]
     main = [record for record in talk if not record.get("isSidechain")]
     if not main:
-        # The transcript of one sub-agent: here it is the conversation.
+        # This is the transcript of one sub-agent, so it is the main conversation here.
         main, aside = aside, []
     current = current_line(main, records)
     story.abandoned = len(main) - len(current)
@@ -120,8 +356,8 @@ def stream_story(records: Sequence[Record], load: Callable[[int], Record]) -> St
     models = [text_of(cast("Record", one["message"]), "model") for one in current if one.get("type") == "assistant"]
     story.model = next((name for name in reversed(models) if name and name != _SYNTHETIC), "")
     threads = [(MAIN, current), *threads_of(aside)]
-    told = [_timed(_Telling(agent, story, load).tell(thread)) for agent, thread in threads]
-    # Sub-agents speak while the call runs that started them; the order of what each says stays as it is.
+    told = [_timed(_AgentEvents(agent, story, load).tell(thread)) for agent, thread in threads]
+    # Merge by time: sub-agents run within the calls that started them. The order within each agent is kept.
     merged = (event for _, event in heapq.merge(*told, key=lambda pair: pair[0]))
     title = titled(records)
     story.titled = bool(title)
@@ -130,7 +366,7 @@ def stream_story(records: Sequence[Record], load: Callable[[int], Record]) -> St
 
 
 def _timed(events: Iterable[Event]) -> Iterator[tuple[float, Event]]:
-    """Each event with the latest time so far."""
+    """Yield each event with the latest time so far."""
     latest = 0.0
     for event in events:
         latest = max(latest, event.at)
@@ -148,8 +384,8 @@ def _is_talk(record: Record, story: Story) -> bool:
     return False
 
 
-class _Telling:
-    """One agent's records as events, turn by turn."""
+class _AgentEvents:
+    """Converts one agent's records to events."""
 
     def __init__(self, agent: str, story: Story, load: Callable[[int], Record]) -> None:
         self._agent = agent
@@ -159,7 +395,7 @@ class _Telling:
         self._at = 0.0
         self._calls: dict[str, ToolUse] = {}
         self._notes: list[Message] = []
-        """What waits for the turn to begin, or for its calls to be answered: nothing may stand between the two."""
+        """Notes that wait for the turn to start or for results: nothing may come between calls and their results."""
 
     def tell(self, records: Sequence[Record]) -> Iterator[Event]:
         answers: dict[str, list[Record]] = {}
@@ -189,7 +425,7 @@ class _Telling:
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             yield from self._result(block, record)
-        # Calls and reasoning are never the person's.
+        # Calls and reasoning are never part of a user's message.
         content = self._read(block for block in blocks if block.get("type") not in _NOT_THEIRS)
         if not content:
             return
@@ -226,7 +462,7 @@ class _Telling:
             yield from self._noted()
 
     def _read(self, raws: Iterable[Record]) -> tuple[Block, ...]:
-        """The blocks that can be kept; those that are damaged are counted."""
+        """Return the usable blocks; count damaged ones."""
         found: list[Block] = []
         for raw in raws:
             block = block_of(raw)
@@ -265,7 +501,7 @@ class _Telling:
         said = [cast("Record", record["message"]) for record in records]
         blocks = self._once(self._read(block for record in records for block in content_blocks(record)))
         if any(text_of(message, "model") == _SYNTHETIC for message in said):
-            # Words of the program in the place of an answer: that none came, or why.
+            # The program wrote this text instead of an answer, such as an error.
             words = "".join(block.text for block in blocks if isinstance(block, Text))
             yield self._notice(words, failed=any(record.get("isApiErrorMessage") for record in records))
             return
@@ -273,7 +509,7 @@ class _Telling:
         if not blocks:
             return
         if not self._open:
-            # The beginning of the conversation is missing; an answer needs something that it answers.
+            # The beginning of the conversation is missing; an answer needs a prompt before it.
             self._open = True
             yield TurnStarted(user("(The beginning is missing.)"), agent=self._agent, at=self._at)
         yield from self._noted()
@@ -286,7 +522,7 @@ class _Telling:
             yield ToolStarted(call, _target(call), agent=self._agent, at=self._at)
 
     def _once(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
-        """Some versions write an answer down several times while it grows: each call stands in it once."""
+        """Return ``blocks`` without repeated calls: some versions save an answer several times while it arrives."""
         known, found = set(self._calls), list[Block]()
         for block in blocks:
             if isinstance(block, ToolUse):
@@ -321,7 +557,7 @@ def _target(call: ToolUse) -> str:
 
 
 def _parted(block: Block) -> Iterator[Block]:
-    """``block``; of a text with reminders of that program in it, the person's words and each reminder apart."""
+    """Yield ``block``; split a text with reminders of Claude Code into the user's text and each reminder."""
     found = _REMINDER_IN_TEXT.findall(block.text) if isinstance(block, Text) else []
     words = _REMINDER_IN_TEXT.sub("", block.text) if isinstance(block, Text) and found else ""
     yield from (Text(words),) if words.strip() else () if found else (block,)

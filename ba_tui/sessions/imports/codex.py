@@ -1,7 +1,6 @@
-"""Codex's rollouts as events of ours: prompts, answers, calls and their results, compactions.
+"""Converts Codex's rollout files to events: prompts, answers, calls, results and compactions.
 
-Pure: records in, events out, one by one. The shapes are those of Codex 0.20 to 0.169, and of the first versions, whose
-lines are items without an envelope.
+Reads files of Codex 0.20 to 0.169, and of the first versions, whose lines are items without an envelope.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.imports.values import mapping_of, objects_of, text_of
-from ba_tui.sessions.migrations import Record
-from ba_tui.sessions.records import number
+from ba_tui.sessions.records import Record, mapping_of, number, objects_of, text_of
 
 VENDOR = "openai"
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
@@ -43,7 +40,7 @@ _TOLD = regex(
     r"\s*(?:<(environment_context|user_instructions|permissions|skills_instructions|turn_aborted|INSTRUCTIONS)"
     r"|# AGENTS\.md instructions)"
 )
-"""How messages begin that the program wrote in the person's name."""
+"""Matches the beginning of messages in the role ``user`` that Codex wrote."""
 _EXIT = regex(r"(?:Process exited with code|Exit code:) (-?\d+)")
 _OUTPUT = regex(r"\A.*?^Output:\n", re.DOTALL | re.MULTILINE)
 _PICTURE = regex(r"data:([\w/+.-]+);base64,(.*)", re.DOTALL)
@@ -51,7 +48,7 @@ _TARGETS = ("cmd", "command", "path", "query", "url", "pattern", "input")
 
 
 def recognised(records: Sequence[Record]) -> bool:
-    """Whether the first ``records`` of a file are a rollout's."""
+    """Return whether the first ``records`` of a file are those of a rollout."""
     enveloped = any(
         text_of(record, "type") in _ENVELOPES and isinstance(record.get("payload"), dict) for record in records
     )
@@ -60,8 +57,8 @@ def recognised(records: Sequence[Record]) -> bool:
 
 @dataclass(slots=True)
 class Rollout:
-    """What a file came to; complete once ``events`` has come to its end. ``skipped`` counts records that are no part of
-    the conversation, by kind."""
+    """A converted file; complete after ``events`` was iterated. ``skipped``: records that are not part of the
+    conversation, by kind."""
 
     session: str = ""
     cwd: str = ""
@@ -71,15 +68,15 @@ class Rollout:
     _at: float = 0.0
     _open: bool = False
     _marked: bool = False
-    """Whether the file tells where turns end."""
+    """Whether the file marks the ends of turns."""
     _blocks: list[Block] = field(default_factory=list[Block])
     _calls: dict[str, ToolUse] = field(default_factory=dict[str, ToolUse])
     _answer: MessageDone | None = None
     _held: list[Event] = field(default_factory=list[Event])
-    """The newest answer and what came behind: its usage is told later."""
+    """The newest answer and later events, until its usage is known."""
 
     def read_head(self, records: Iterable[Record]) -> None:
-        """What the first records say of the session."""
+        """Read id, folder and model of the session from the first records."""
         for record in records:
             payload = mapping_of(record.get("payload")) or record
             self.created = self.created or _seconds(record.get("timestamp"))
@@ -162,7 +159,7 @@ class Rollout:
                 text = one_line(text_of(event, "message") or "The request failed.", 500)
                 yield from self._hold(Notice(text, "error", at=self._at))
             case _:
-                # The same things once more, for a screen.
+                # Other events repeat the items for display.
                 pass
 
     def _compacted(self, payload: Record) -> Iterator[Event]:
@@ -172,7 +169,7 @@ class Rollout:
         yield from self._hold(Compressed((summary,), "summarize", 0, len(words) // 4, 0.0, at=self._at))
 
     def _said(self) -> Iterator[Event]:
-        """The answer that has come together so far, with its calls."""
+        """Yield the answer collected so far, with its calls."""
         if not self._blocks:
             return
         blocks, self._blocks = tuple(self._blocks), []
@@ -202,7 +199,7 @@ class Rollout:
         yield from self._hold(ToolFinished(call.id, result, at=self._at))
 
     def _count(self, usage: Mapping[str, Any]) -> Iterator[Event]:
-        """The usage of the newest answer; what is not yet an answer becomes one."""
+        """Finish the newest answer and note its usage."""
         yield from self._said()
         if not usage or self._answer is None:
             return
@@ -255,7 +252,7 @@ def _call(item: Record) -> ToolUse:
 
 
 def _output(output: Any) -> tuple[str, bool]:
-    """The words of a result, and whether it failed. Some versions put JSON with the exit code around them."""
+    """Return the text of a result and whether it failed. Some versions wrap it in JSON with the exit code."""
     value: Any = output
     if isinstance(output, str) and output.startswith('{"'):
         try:

@@ -1,7 +1,4 @@
-"""What ``opencode export`` writes as events of ours: one JSON value with the session, its messages and their parts.
-
-Pure.
-"""
+"""Converts the output of ``opencode export`` to events: one JSON value with the session and its messages."""
 
 from __future__ import annotations
 
@@ -18,19 +15,17 @@ from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.sessions.foreign import one_line
-from ba_tui.sessions.imports.values import mapping_of, objects_of, text_of
-from ba_tui.sessions.migrations import Record
-from ba_tui.sessions.records import number
+from ba_tui.sessions.records import Record, mapping_of, number, objects_of, text_of
 
 _TARGETS = ("filePath", "path", "command", "pattern", "query", "url", "description")
 _PICTURE = regex(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 _LATEST = 4e12
-"""Milliseconds: no session is of a time after that."""
+"""Latest plausible time, in milliseconds since the epoch."""
 
 
 @dataclass(slots=True)
-class Exported:
-    """A session. ``skipped`` counts parts that are no part of the conversation, by kind."""
+class OpenCodeSession:
+    """A converted session. ``skipped``: parts that are not part of the conversation, by kind."""
 
     events: Sequence[Event] = ()
     session: str = ""
@@ -46,18 +41,18 @@ def recognised(records: Sequence[Record]) -> bool:
     )
 
 
-def read_export(record: Record) -> Exported:
+def read_export(record: Record) -> OpenCodeSession:
     info = mapping_of(record.get("info"))
-    told = Exported(session=text_of(info, "id"), cwd=text_of(info, "directory"))
+    told = OpenCodeSession(session=text_of(info, "id"), cwd=text_of(info, "directory"))
     told.created = _time(mapping_of(info.get("time")).get("created"))
-    told.events = tuple(_Telling(told).tell(objects_of(record.get("messages"))))
+    told.events = tuple(_SessionEvents(told).tell(objects_of(record.get("messages"))))
     if title := text_of(info, "title"):
         told.events = (*told.events, Titled(one_line(title), at=max((event.at for event in told.events), default=0.0)))
     return told
 
 
-class _Telling:
-    def __init__(self, told: Exported) -> None:
+class _SessionEvents:
+    def __init__(self, told: OpenCodeSession) -> None:
         self._told = told
         self._open = False
         self._at = told.created
@@ -83,7 +78,7 @@ class _Telling:
             yield TurnStarted(Message("user", blocks, at=self._when()), at=self._at)
 
     def _answer(self, info: Record, parts: Sequence[Record]) -> Iterator[Event]:
-        """One answer with all its calls; each is followed by its result."""
+        """Yield an answer and its calls, each followed by its result."""
         vendor, name = text_of(info, "providerID"), text_of(info, "modelID")
         self._told.model = "/".join(filter(None, (vendor, name))) or self._told.model
         blocks: list[Block] = []
@@ -92,7 +87,7 @@ class _Telling:
             match text_of(part, "type"):
                 case "text" if (text := text_of(part, "text")).strip():
                     if results:
-                        # Words behind a call belong to the next answer.
+                        # Text after a call belongs to the next answer.
                         yield from self._said(blocks, results, name, None)
                         blocks, results = [], []
                     blocks.append(Text(text))

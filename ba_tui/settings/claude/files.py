@@ -1,7 +1,4 @@
-"""The settings files of Claude Code: where they lie, and what stands in one, also in one that is broken.
-
-What their settings mean is known to ``layer`` and to the hooks room.
-"""
+"""Find and parse the settings files of Claude Code, even broken ones. ``layer`` and ``hooks`` interpret them."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.text.jsonc import key_lines, read_jsonc, strings_after
+from ba_tui.core.text.json_text import key_lines, read_jsonc, strings_after
 from ba_tui.core.values import frozen
 from ba_tui.ingress import FileRefused, Read, within
 from ba_tui.resources import read_regular, user_home
@@ -25,8 +22,8 @@ STRICT = ("deny", "ask")
 
 @frozen
 class ClaudeFile:
-    """``data``: the settings, empty when ``problem`` says why the file can't be understood. ``strict``: rules that deny
-    or ask, with their verdict and line, which stand where ``data`` does not have them."""
+    """A settings file. ``data`` is empty when the file can't be parsed; ``problem``: why. ``strict``: deny and ask
+    rules that ``data`` does not contain, with verdict and line."""
 
     path: Path
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -36,14 +33,14 @@ class ClaudeFile:
     strict: tuple[tuple[str, str, int], ...] = ()
 
     def at(self, *path: str | int) -> int:
-        """The line of ``path``, or of the nearest thing around it; 0 when unknown."""
+        """Return the line of ``path``, or of its nearest known parent; 0 when unknown."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 0)
 
 
 def claude_paths(root: Path) -> Iterator[tuple[Path, bool]]:
-    """The settings files that exist, lowest rank first, and whether each came with the project ``root``."""
+    """Yield the existing settings files, lowest rank first, and whether each belongs to the project ``root``."""
     home = user_home()
     if home and (own := home / NAMES[0]).is_file():
         yield own, False
@@ -52,7 +49,7 @@ def claude_paths(root: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def read_claude_file(path: Path, root: Path | None = None) -> ClaudeFile | None:
-    """The file at ``path``, of the project ``root`` or the person's own; None when there is none. Raises nothing."""
+    """Read the file at ``path``, of the project ``root`` or of the user; None without a file. Raises nothing."""
     read: Read = within(root) if root else read_regular
     try:
         raw = read(path, MAX_BYTES + 1)
@@ -68,7 +65,7 @@ def read_claude_file(path: Path, root: Path | None = None) -> ClaudeFile | None:
 
 
 def parse_claude(path: Path, raw: bytes) -> ClaudeFile:
-    """``raw`` as the content of ``path``."""
+    """Parse ``raw``, the content of ``path``."""
     text = decoded(raw)
     try:
         data: Any = read_jsonc(text)
@@ -79,13 +76,13 @@ def parse_claude(path: Path, raw: bytes) -> ClaudeFile:
     if not isinstance(data, dict):
         return _broken(path, text, "expected a JSON object")
     found = cast("dict[str, Any]", data)
-    # Of a key that is set twice the first value is lost, and it may be the one that denies.
+    # JSON keeps the last value of a repeated key; the first may be the one that denies.
     twice = any(text.count(f'"{verdict}"') > 1 for verdict in STRICT)
     return ClaudeFile(path, found, key_lines(text), strict=_strict(text) if twice else ())
 
 
 def decoded(raw: bytes) -> str:
-    """The text of a file in UTF-8, or in UTF-16 as Windows writes it."""
+    """Decode the content of a file, in UTF-8 or in Windows' UTF-16."""
     wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return raw.decode("utf-16" if wide else "utf-8-sig", "replace")
 

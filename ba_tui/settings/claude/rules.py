@@ -1,10 +1,14 @@
-"""Permission rules of Claude Code as rules of ba: ``Bash(npm test:*)`` becomes ``shell(npm test:*)``.
+"""Translate permission rules of Claude Code to rules of ba: ``Bash(npm test:*)`` becomes ``shell(npm test:*)``.
 
-A rule that denies or asks may become wider, never narrower. An allow rule that ba can't say exactly is not translated.
+A deny or ask rule may become wider, never narrower. An allow rule without an exact counterpart is not translated.
+
+Patterns of files: ``//x`` is an absolute path, ``~/x`` is in the home folder, ``/x`` in the project, ``x`` in the
+working folder. A name without a slash matches in every folder, and a folder matches everything in it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -14,8 +18,92 @@ from typing import TypeAlias
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.settings.claude.file_patterns import Inexact, file_patterns, literal
-from ba_tui.settings.tool_aliases import agent_name
+from ba_tui.settings.tool_names import agent_name
+
+MOST_NAMES = 32
+_SPACED = regex(r"\s*([*/])\s*")
+_BRACES = regex(r"\{([^{}]*)\}")
+_HOME = regex(r"\A\$(?:HOME\b|\{HOME\})")
+
+
+class Inexact(ValueError):
+    """A rule of Claude Code has no exact counterpart; the text says why."""
+
+
+def file_patterns(text: str, base: Path, *, strict: bool) -> list[str]:
+    """Return ba's patterns for ``text``; ``base`` is the folder that a leading slash means. For a ``strict`` rule they
+    may be wider, and forms that Claude Code rejects are accepted.
+
+    Raises:
+        Inexact: there is no exact pattern.
+    """
+    text = text.strip()
+    if strict and not re.match(r"[A-Za-z]:", text):
+        text = text.replace("\\", "/")
+    if not text.isprintable() or not text or len(text) > LONGEST:
+        raise Inexact("its pattern is empty, too long or not on one line")
+    if text.startswith("!"):
+        raise Inexact("ba has no patterns with ! in front")
+    if "\\" in text or re.match(r"[A-Za-z]:", text):
+        raise Inexact("ba has no patterns with a backslash or a drive")
+    loose = list(dict.fromkeys((text, *(_HOME.sub("~", each) for each in _expanded(text)))))
+    if not strict and loose != [text]:
+        raise Inexact("Claude Code takes braces and variables literally, ba does not take them")
+    if strict:
+        loose += [squeezed for each in loose if (squeezed := _SPACED.sub(r"\1", each)) != each]
+    return list(dict.fromkeys(pattern for each in loose for pattern in _patterns(each, base, strict)))
+
+
+def literal(text: str) -> str:
+    """Return a pattern that matches only ``text``."""
+    return re.sub(r"([*?\[])", r"[\1]", text)
+
+
+def _patterns(text: str, base: Path, strict: bool) -> Iterator[str]:
+    if text in {".", "./", "./**"}:
+        yield "**"
+        return
+    yield from _with_all_below(_anchored(text, base, strict))
+    if strict and text.startswith("/") and not text.startswith("//"):
+        # Many users mean the whole path.
+        yield from _with_all_below(text)
+
+
+def _anchored(text: str, base: Path, strict: bool) -> str:
+    if text.startswith("//"):
+        return text[1:]
+    if text.startswith("~"):
+        return text
+    if text.startswith("/"):
+        return literal(str(base)) + text
+    if text.startswith("../"):
+        if not strict:
+            raise Inexact("it is about files above the folder")
+        return os.path.normpath(f"{literal(str(base))}/{text}")
+    plain = text.removeprefix("./")
+    everywhere = "/" not in plain.rstrip("/") and plain == text
+    return f"**/{plain}" if everywhere and not plain.startswith("**") else plain
+
+
+def _with_all_below(pattern: str) -> Iterator[str]:
+    pattern = pattern.rstrip("/") or "/"
+    if pattern.endswith("**"):
+        yield pattern
+        return
+    yield pattern
+    yield f"{pattern.rstrip('/')}/**"
+
+
+def _expanded(text: str) -> list[str]:
+    """Expand the braces in ``text`` to all alternatives."""
+    found = [text]
+    while (at := next((each for each in found if _BRACES.search(each)), None)) and len(found) < MOST_NAMES:
+        first = _BRACES.search(at)
+        assert first is not None
+        names = [at[: first.start()] + part.strip() + at[first.end() :] for part in first[1].split(",")]
+        found = [other for each in found for other in (names if each == at else [each])]
+    return found
+
 
 LONGEST = 480
 _RULE = regex(r"\s*([^()]*?)\s*(?:\((.*)\)\s*)?", re.DOTALL)
@@ -29,14 +117,14 @@ _PLAIN = regex(r"[\w ./:=@%+,-]*")
 _SKILL = regex(r"[\w./ -]+")
 
 FILE_TOOLS = frozenset({"@read", "edit_file", "write_file", "apply_patch", "glob", "grep", "list_files"})
-"""Tools whose patterns are those of files, in allow rules."""
+"""Tools with patterns of files, for allow rules."""
 CODE_TOOLS = ("shell", "python", "run_skill_script")
-"""Who denies Bash means that no program of the model's runs."""
+"""A rule that denies Bash denies all of these: the user wants the model to run no program."""
 
 
 @frozen
 class TranslatedRule:
-    """``rules`` of ba that say what the rule says; none where ``why`` tells the reason."""
+    """The equivalent ``rules`` of ba; none when ``why`` has a reason."""
 
     rules: tuple[str, ...] = ()
     why: str = ""
@@ -44,7 +132,7 @@ class TranslatedRule:
 
 @frozen
 class _Inner:
-    """What stands in the brackets of a rule; None for all that the tool does. ``base``: what a leading slash means."""
+    """The text in the brackets of a rule; None for the whole tool. ``base``: the folder that a leading slash means."""
 
     text: str | None
     strict: bool
@@ -55,7 +143,7 @@ _Rules: TypeAlias = Iterator[str]
 
 
 def translated(text: str, verdict: str, base: Path) -> TranslatedRule:
-    """The rule ``text`` of a file whose paths with a leading slash start from ``base``."""
+    """Translate the rule ``text``; paths with a leading slash start from ``base``."""
     strict = verdict != "allow"
     found = _RULE.fullmatch(text) or (_OPEN.fullmatch(text) if strict else None)
     if found is None or not found[1]:
@@ -113,7 +201,7 @@ def _bash(inner: _Inner) -> _Rules:
 
 
 def _strict_command(text: str) -> str:
-    """The pattern of a rule that catches at least what ``text`` does."""
+    """Return a pattern that matches at least the commands that ``text`` matches."""
     text = " ".join(text.replace("\\*", "*").split())
     head = _REST.sub("", text)
     rest = head != text
@@ -126,7 +214,7 @@ def _strict_command(text: str) -> str:
 
 
 def _words(text: str) -> list[str] | None:
-    """``text`` as a shell takes it apart; None where its quotation marks do not match."""
+    """Split ``text`` into words as a shell does; None when quotation marks are unbalanced."""
     if _PLAIN.fullmatch(text):
         return text.split()
     try:
@@ -189,12 +277,12 @@ def _fetching(inner: _Inner) -> _Rules:
     if not host or not host.isascii() or "*" in host.removeprefix("*.") or not (inner.strict or exact):
         if not inner.strict:
             raise Inexact("expected the name of one host, as in domain:docs.python.org or domain:*.python.org")
-        # Rather more addresses than meant.
+        # A wider rule is safe here: it denies or asks.
         yield "web_fetch"
     elif inner.strict or host.startswith("*."):
         yield f"web_fetch(domain:{host})"
     else:
-        # Our domain covers all hosts below it, Claude Code's that host alone.
+        # ba's domain includes its subdomains, Claude Code's does not.
         for address in (f"https://{host}", f"http://{host}"):
             yield f"web_fetch({address})"
             yield f"web_fetch({address}/**)"
@@ -227,7 +315,7 @@ def _agents(inner: _Inner) -> _Rules:
 
 
 def _same(tool: str) -> Callable[[_Inner], _Rules]:
-    """For a tool of which ba knows no patterns; a strict rule is about all of it."""
+    """Return a translator for a tool without patterns; a strict rule covers the whole tool."""
 
     def rules(inner: _Inner) -> _Rules:
         if not inner.strict and inner.text is not None:
@@ -271,4 +359,4 @@ TOOLS: Mapping[str, Callable[[_Inner], _Rules]] = {
     "Task": _agents,
     "Agent": _agents,
 }
-"""By the name of a tool of Claude Code, what makes rules of ba."""
+"""Translators of rules, by Claude Code's name of the tool."""

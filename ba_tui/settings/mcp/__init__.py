@@ -1,1 +1,1 @@
-"""Which MCP servers there are, from whose file, and what the person turned off. May import core, resources, ingress."""
+"""MCP servers: who configured them, and which are turned off. May import core, resources, ingress."""

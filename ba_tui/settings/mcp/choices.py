@@ -1,6 +1,6 @@
-"""What the person chose about MCP servers for one project: servers of their own there, and what is switched off.
+"""The user's MCP servers for one project, and the servers and tools that the user has turned off there.
 
-Kept in their config folder, never in the project; only its owner can read it, as variables may hold keys.
+They are saved in the user's config folder, never in the project, and only readable by the user: they may contain keys.
 """
 
 from __future__ import annotations
@@ -13,28 +13,27 @@ from typing import Any, cast
 import yaml
 
 from ba_tui.core.errors import UsageError
-from ba_tui.resources import Places, exclusive, save_whole
+from ba_tui.resources import UserFolders, exclusive, save_whole
 from ba_tui.settings.document import load_mapping, read_document
-from ba_tui.settings.mcp.entries import read_entry
-from ba_tui.settings.mcp.files import ServerEntry, ServersFile
+from ba_tui.settings.mcp.files import ServerEntry, ServersFile, read_entry
 
 FILE = "mcp.yaml"
 HEADER = """\
 # Your MCP servers for single projects, and what you switched off there. `ba mcp` and /mcp write this file.
-# Servers for every project stand under mcp.servers in config.yaml.
+# Servers for every project are under mcp.servers in config.yaml.
 """
 _SERVERS, _OFF, _TOOLS = "servers", "off", "tools_off"
 
 
 class McpChoices:
-    """The choices for the project at ``root``. Reading never raises; all of it touches a file: call it off the loop."""
+    """The choices for the project at ``root``. Reading never raises. All methods use a file: call them off the loop."""
 
-    def __init__(self, where: Places, root: Path) -> None:
+    def __init__(self, where: UserFolders, root: Path) -> None:
         self.path = where.config / FILE
         self._root = str(root)
 
     def servers(self) -> ServersFile:
-        """The servers for this project alone."""
+        """Return the servers for this project only."""
         document = read_document(self.path)
         if document is None:
             return ServersFile(str(self.path))
@@ -48,25 +47,25 @@ class McpChoices:
         return ServersFile(str(self.path), tuple(entries))
 
     def off(self) -> frozenset[str]:
-        """The names of servers that are switched off here."""
+        """Return the names of servers that are turned off here."""
         return frozenset(_texts(self._read().get(_OFF)))
 
     def tools_off(self) -> Mapping[str, frozenset[str]]:
-        """By server, the tools that are switched off here, by the server's own names."""
+        """Return the tools that are turned off here, by server and under the server's own names."""
         return {name: frozenset(_texts(tools)) for name, tools in _group(self._read().get(_TOOLS)).items()}
 
     def add(self, name: str, entry: Mapping[str, Any]) -> None:
-        """Keep a server for this project. Raises StorageError."""
+        """Save a server for this project. Raises StorageError."""
         self._change(lambda mine: mine.setdefault(_SERVERS, {}).update({name: dict(entry)}))
 
     def remove(self, name: str) -> bool:
-        """Forget a server of this project; False when there is none. Raises StorageError."""
+        """Remove a server of this project; return False when there is none. Raises StorageError."""
         found: list[bool] = []
         self._change(lambda mine: found.append(mine.get(_SERVERS, {}).pop(name, None) is not None))
         return found[0]
 
     def switch(self, name: str, tool: str = "", *, on: bool) -> None:
-        """Switch a server, or one of its tools, in this project. Raises StorageError."""
+        """Turn a server, or one of its tools, on or off in this project. Raises StorageError."""
 
         def change(mine: dict[str, Any]) -> None:
             holder = mine if not tool else mine.setdefault(_TOOLS, {})
@@ -77,7 +76,7 @@ class McpChoices:
         self._change(change)
 
     def reset(self) -> bool:
-        """Forget what is switched off here; False when nothing was. Raises StorageError."""
+        """Turn everything on in this project; return False when nothing was off. Raises StorageError."""
         found: list[bool] = []
         self._change(lambda mine: found.append(any([mine.pop(_OFF, None), mine.pop(_TOOLS, None)])))
         return found[0]
@@ -100,7 +99,7 @@ class McpChoices:
 
 
 def check_entry(entry: Mapping[str, Any]) -> None:
-    """Raises UsageError when ``entry`` describes no server, or has keys that ba does not know."""
+    """Raise UsageError when ``entry`` does not describe a server, or has unknown keys."""
     read = read_entry(dict(entry))
     if wrong := read.problem or next(iter(read.remarks), ""):
         raise UsageError(f"The server can't be added: {wrong}.", "See ba mcp add --help.")

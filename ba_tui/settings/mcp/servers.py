@@ -1,14 +1,97 @@
-"""A configured MCP server: as it is written, and as the value that a connection is made from."""
+"""A configured MCP server: its settings as written, and its config for a connection with all references resolved.
+
+References are ``${NAME}``, ``${NAME:-default}`` and ``${keyring:NAME}``.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from ba_tui.core.ports.mcp import ServerConfig, ServerScope
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.settings.mcp.expansion import REFERENCE, Unresolved, Values, expanded
-from ba_tui.settings.sections.mcp import OAuthSettings, ServerSettings
+from ba_tui.settings.fields import web_address
+from ba_tui.settings.sections.tools import OAuthSettings, ServerSettings
+
+REFERENCE = regex(r"\$\{(?:keyring:(?P<entry>[\w.-]+)|(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?)\}")
+
+
+@frozen
+class Values:
+    """Sources of values. ``withheld``: variables that the server must not receive; ``entry`` queries the keyring."""
+
+    variables: Mapping[str, str]
+    entry: Callable[[str], str] = lambda name: ""
+    withheld: frozenset[str] = frozenset()
+
+
+class MissingValue(ValueError):
+    """A reference has no value; the text says which."""
+
+
+def no_keyring(entry: str) -> str:
+    """Raise MissingValue: for servers that the user did not configure."""
+    raise MissingValue(f"a project's server can't read your keyring, as it would with ${{keyring:{entry}}}")
+
+
+def expanded(settings: ServerSettings, values: Values) -> ServerSettings:
+    """Return ``settings`` with the values of all references.
+
+    Raises:
+        MissingValue: a reference has no value, or the result can't be used.
+    """
+
+    def text(raw: str) -> str:
+        return REFERENCE.sub(lambda match: _value(match["name"], match["entry"], match["default"], values), raw)
+
+    url = text(settings.url) if settings.url else None
+    if url is not None:
+        try:
+            web_address(url)
+        except ValueError:
+            raise MissingValue("its url is no address that begins with http:// or https://") from None
+    headers = {name: text(value) for name, value in settings.headers.items()}
+    for name, value in headers.items():
+        if not name.isascii() or not value.isprintable() or not name.strip():
+            raise MissingValue(f"its header {name!r} holds a character that headers can't have")
+    oauth = replace(settings.oauth, client_secret=text(settings.oauth.client_secret))
+    return replace(
+        settings,
+        command=text(settings.command),
+        args=tuple(text(each) for each in settings.args),
+        env={name: text(value) for name, value in settings.env.items()},
+        cwd=Path(text(str(settings.cwd))) if settings.cwd else None,
+        url=url,
+        headers=headers,
+        oauth=oauth,
+    )
+
+
+def _value(name: str | None, entry: str | None, default: str | None, values: Values) -> str:
+    if entry:
+        if found := values.entry(entry):
+            return found
+        raise MissingValue(f"the keyring has no entry {entry}; save it: keyring set ba {entry}")
+    if name in values.withheld:
+        raise MissingValue(f"a project's server may not have {name}, which is a key of yours for models")
+    if found := values.variables.get(str(name), ""):
+        return found
+    if default is not None:
+        return default
+    if str(name) in values.variables:
+        return ""
+    raise MissingValue(f"the environment variable {name} is not set")
+
+
+def is_reference(text: str) -> bool:
+    """Return whether ``text`` consists of references, without text that could be a secret."""
+    left = REFERENCE.sub("", text)
+    return REFERENCE.search(text) is not None and not left.removeprefix("Bearer").strip() and ":-" not in text
+
 
 SCOPES: dict[ServerScope, str] = {
     "flag": "--mcp-config",
@@ -16,13 +99,13 @@ SCOPES: dict[ServerScope, str] = {
     "user": "you, in every project",
     "project": "this project",
 }
-"""Whose servers they are, the strongest first: of two with one name the first is used."""
+"""Scopes of servers, the strongest first: of two servers with one name the first is used."""
 
 
 @frozen
 class ConfiguredServer:
-    """``written``: its settings, every ``${…}`` as it stands in the file. ``hides``: the files of servers with the same
-    name that are not used because of this one. ``off``: why it is not used; empty when it is."""
+    """``written``: the settings with unresolved references. ``hides``: files with weaker servers of the same name.
+    ``off``: why the server is not used; empty when it is."""
 
     config: ServerConfig
     written: ServerSettings
@@ -35,13 +118,13 @@ class ConfiguredServer:
 
     @property
     def target(self) -> str:
-        """Its command line or address for people, with no value of a variable in it."""
+        """Return the command line or address for display, without values of variables."""
         return target(self.written)
 
 
 @frozen
 class Origin:
-    """Where a server is written. ``trusted``: False for a project that the person does not trust."""
+    """Where a server is configured. ``trusted``: False for an untrusted project."""
 
     scope: ServerScope
     source: str
@@ -49,12 +132,12 @@ class Origin:
 
 
 def configured(name: str, written: ServerSettings, origin: Origin, values: Values) -> ConfiguredServer:
-    """The server ``name``. What its variables lack stands in ``trouble`` of its config."""
+    """Return the server ``name``. Missing values of variables are reported in ``trouble`` of its config."""
     trouble, used = "", written
     try:
-        # An untrusted project never starts one, so none of the person's variables is looked up for it.
+        # Servers of an untrusted project never start, so the user's variables are not read for them.
         used = expanded(written, values) if origin.trusted else written
-    except Unresolved as error:
+    except MissingValue as error:
         trouble = str(error)
     config = ServerConfig(
         name,
@@ -92,14 +175,14 @@ def _oauth(given: OAuthSettings) -> dict[str, str]:
 
 
 def target(settings: ServerSettings) -> str:
-    """The command line or the address in ``settings`` as one text, without the secrets of an address."""
+    """Return the command line or address in ``settings`` as one text, without the secrets of an address."""
     if settings.command:
         return " ".join([settings.command, *(shlex.quote(each) for each in settings.args)])
     return plain_address(settings.url or "")
 
 
 def given_variables(settings: ServerSettings) -> tuple[str, ...]:
-    """The variables whose values its environment or headers take, as they are named in the file."""
+    """Return the variables that the server's environment or headers refer to."""
     texts = [*settings.env.values(), *settings.headers.values(), settings.oauth.client_secret, settings.url or ""]
     return tuple(
         dict.fromkeys(f"${match['name']}" for text in texts for match in REFERENCE.finditer(text) if match["name"])
@@ -107,7 +190,7 @@ def given_variables(settings: ServerSettings) -> tuple[str, ...]:
 
 
 def plain_address(url: str) -> str:
-    """``url`` without the password and the query in it, where keys stand."""
+    """Return ``url`` without password and query, which may contain keys."""
     try:
         parts = urlsplit(url)
     except ValueError:

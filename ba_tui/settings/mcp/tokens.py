@@ -1,15 +1,16 @@
-"""Tokens of MCP servers: in the system's keyring, else in a file that only its owner can read. None is ever shown."""
+"""Tokens of MCP servers, in the system's keyring or in a file that only its owner can read; never displayed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
 from ba_tui.core.ports.mcp import ServerConfig
-from ba_tui.resources import Places, exclusive, save_whole
+from ba_tui.core.text.json_text import read_object
+from ba_tui.resources import UserFolders, exclusive, save_whole
 from ba_tui.settings.document import load_mapping
 from ba_tui.settings.keys import from_keyring, into_keyring, out_of_keyring
 
@@ -18,23 +19,19 @@ HEADER = "# Tokens of MCP servers. Keep this file private. `ba mcp logout NAME` 
 
 
 class TokenStore:
-    """All of it reads or writes files or the keyring: call it off the loop."""
+    """The store of tokens. All methods use files or the keyring: call them off the event loop."""
 
-    def __init__(self, where: Places) -> None:
+    def __init__(self, where: UserFolders) -> None:
         self._where, self.path = where, where.config / FILE
 
     def read(self, config: ServerConfig) -> dict[str, Any]:
-        """What is kept for the server at its present address; empty for nothing. Raises StorageError."""
+        """Return the saved data of the server at its current address; empty without any. Raises StorageError."""
         entry = entry_of(config)
         text = from_keyring(entry, self._where) or load_mapping(self.path).get(entry)
-        try:
-            data: Any = json.loads(text) if isinstance(text, str) else {}
-        except (ValueError, RecursionError):
-            return {}
-        return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        return (read_object(text) if isinstance(text, str) else None) or {}
 
     def save(self, config: ServerConfig, data: dict[str, Any]) -> str:
-        """Keep ``data``, which JSON can hold; says where it went. Raises StorageError."""
+        """Save ``data`` (JSON) and return where it was saved. Raises StorageError."""
         entry, text = entry_of(config), json.dumps(data)
         if into_keyring(entry, text, self._where):
             return "the system's keyring"
@@ -42,7 +39,7 @@ class TokenStore:
         return str(self.path)
 
     def drop(self, config: ServerConfig) -> bool:
-        """Forget what is kept; False when there was nothing. Raises StorageError."""
+        """Remove the saved data; return False when there was none. Raises StorageError."""
         entry = entry_of(config)
         kept = entry in load_mapping(self.path)
         if kept:
@@ -57,5 +54,5 @@ class TokenStore:
 
 
 def entry_of(config: ServerConfig) -> str:
-    """The name of what is kept for a server: of this address alone, so that no other one gets its tokens."""
+    """Return the entry's name, which includes the address so that no other server receives the tokens."""
     return f"mcp {config.name} {hashlib.sha256(config.url.encode()).hexdigest()[:16]}"

@@ -1,1 +1,1 @@
-"""The settings of each room, one file a room; ``model.Settings`` lists them. May import core and ``fields`` only."""
+"""Groups of settings by subject; ``model.Settings`` lists them. May import core and ``fields`` only."""

@@ -1,24 +1,29 @@
-"""Exact arithmetic on an expression: fractions inside, decimals outside, percentages as people say them.
+"""Exact arithmetic: computes with fractions, shows decimals, and treats percentages as in everyday use.
 
-Nothing is ever evaluated as Python. Sizes are bounded, so that no expression takes long.
+Nothing is evaluated as Python. Sizes are limited, so that no expression takes long.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation, Overflow
 from fractions import Fraction
 from functools import reduce
+from typing import Any
 
+from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failures import ToolFailure
 
 MAX_CHARS = 1_000
 MAX_DEPTH = 50
 BITS = 12_000
-"""Size limit of a number, about 3 600 decimal digits."""
+"""Most bits of a number, about 3,600 decimal digits."""
 DIGITS = 28
 _WIDE = Context(prec=60)
 _TOKEN = regex(
@@ -32,7 +37,7 @@ _E = Fraction("2.71828182845904523536028747135266249775724709369995957496697")
 
 @frozen
 class Value:
-    """``rounded``: the text is not the exact value."""
+    """A result. ``rounded``: the text is not the exact value."""
 
     text: str
     rounded: bool
@@ -40,7 +45,7 @@ class Value:
 
 @frozen
 class _Number:
-    """``percent``: written with a percent sign, so that adding it means adding that share."""
+    """A number. ``percent``: written with a percent sign, so that adding it adds that share."""
 
     value: Fraction
     rounded: bool = False
@@ -48,20 +53,22 @@ class _Number:
 
 
 def evaluate(expression: str) -> Value:
-    """Raises Failed when the expression cannot be understood or computed."""
+    """Compute an expression. Raises ToolFailure for an invalid one."""
     if len(expression) > MAX_CHARS:
-        raise Failed(
+        raise ToolFailure(
             "invalid_parameters", f"The expression is longer than {MAX_CHARS} characters.", "Compute it in parts."
         )
     try:
         result = _Parser(_tokens(expression)).whole()
     except (ZeroDivisionError, InvalidOperation) as error:
         message = "Division by zero." if "ZeroDivision" in type(error).__name__ else "The expression has no value."
-        raise Failed("validation_error", message, "Check the numbers.") from error
+        raise ToolFailure("validation_error", message, "Check the numbers.") from error
     except (OverflowError, Overflow) as error:
         raise _too_large() from error
     except ValueError as error:
-        raise Failed("validation_error", f"Not defined: {error}.", "Check the arguments of the functions.") from error
+        raise ToolFailure(
+            "validation_error", f"Not defined: {error}.", "Check the arguments of the functions."
+        ) from error
     return _read(result)
 
 
@@ -72,7 +79,7 @@ def _tokens(expression: str) -> list[str]:
         match = _TOKEN.match(text, at)
         if match is None:
             message = f"Not understood at {text[at : at + 20].strip()!r}."
-            raise Failed(
+            raise ToolFailure(
                 "invalid_parameters", message, "Use numbers, + - * / // % ^ ( ), and functions such as sqrt(2)."
             )
         token = match.group(match.lastgroup or 0)
@@ -82,7 +89,7 @@ def _tokens(expression: str) -> list[str]:
 
 
 class _Parser:
-    """Reads sums of products of powers. ``%`` after a number means percent unless another operand follows it."""
+    """Parses and computes an expression. ``%`` after a number means percent unless an operand follows."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = [*tokens, "", ""]
@@ -108,7 +115,7 @@ class _Parser:
     def _sum(self) -> _Number:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise Failed("invalid_parameters", f"The expression is nested deeper than {MAX_DEPTH} levels.")
+            raise ToolFailure("invalid_parameters", f"The expression is nested deeper than {MAX_DEPTH} levels.")
         left = self._product()
         while sign := self._take("+", "-"):
             right = self._product()
@@ -147,7 +154,7 @@ class _Parser:
             return base
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise Failed("invalid_parameters", f"The expression is nested deeper than {MAX_DEPTH} levels.")
+            raise ToolFailure("invalid_parameters", f"The expression is nested deeper than {MAX_DEPTH} levels.")
         exponent = self._signed()
         self._depth -= 1
         return _raised(base, exponent)
@@ -194,7 +201,7 @@ class _Parser:
         if lower == "e":
             return _Number(_E, rounded=True)
         hint = f"Constants are pi, e, tau; functions are {', '.join(sorted(_FUNCTIONS))}."
-        raise Failed("invalid_parameters", f"Unknown name {name!r}.", hint)
+        raise ToolFailure("invalid_parameters", f"Unknown name {name!r}.", hint)
 
 
 def _literal(token: str) -> _Number:
@@ -273,7 +280,7 @@ def _exponential(value: Fraction) -> _Number:
 
 
 def _rounded(value: Fraction, digits: Fraction = Fraction(0)) -> _Number:
-    """Half away from zero, as people round money."""
+    """Round half away from zero, as for money."""
     if digits.denominator != 1 or abs(digits) > 1_000:
         raise ValueError("round takes a whole number of digits up to 1000")
     scale = Fraction(10) ** int(digits)
@@ -337,11 +344,11 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[..., _Number]]] = {
 def _called(name: str, values: Sequence[_Number]) -> _Number:
     if name not in _FUNCTIONS:
         hint = f"Functions are {', '.join(sorted(_FUNCTIONS))}."
-        raise Failed("invalid_parameters", f"Unknown function {name!r}.", hint)
+        raise ToolFailure("invalid_parameters", f"Unknown function {name!r}.", hint)
     fewest, most, function = _FUNCTIONS[name]
     if not fewest <= len(values) <= most:
         wanted = str(fewest) if fewest == most else f"{fewest} to {most}" if most < _ANY else f"{fewest} or more"
-        raise Failed("invalid_parameters", f"{name} takes {wanted} arguments, not {len(values)}.")
+        raise ToolFailure("invalid_parameters", f"{name} takes {wanted} arguments, not {len(values)}.")
     result = function(*(value.value for value in values))
     return _number(result.value, result.rounded or any(value.rounded for value in values))
 
@@ -363,17 +370,33 @@ def _read(number: _Number) -> Value:
 
 
 def _finite(denominator: int) -> bool:
-    """Whether a fraction with this denominator ends as a decimal."""
+    """Return whether a fraction with this denominator is a finite decimal."""
     for prime in (2, 5):
         while denominator % prime == 0:
             denominator //= prime
     return denominator == 1
 
 
-def _too_large() -> Failed:
-    return Failed("validation_error", "A number in the expression is too large.", "Use smaller numbers or a logarithm.")
+def _too_large() -> ToolFailure:
+    return ToolFailure(
+        "validation_error", "A number in the expression is too large.", "Use smaller numbers or a logarithm."
+    )
 
 
-def _unexpected(token: str) -> Failed:
+def _unexpected(token: str) -> ToolFailure:
     what = f"Unexpected {token!r}." if token else "The expression ends too early."
-    return Failed("invalid_parameters", what, "Check brackets and operators, such as (2 + 3) * 4 or 15% of 240.")
+    return ToolFailure("invalid_parameters", what, "Check brackets and operators, such as (2 + 3) * 4 or 15% of 240.")
+
+
+_SHORT = regex(r"(?!.*\*\*)[\d .+*/()-]{1,60}")
+"""Sums and products that take less time than starting a thread."""
+
+
+def calculator_tool(definition: Definition) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        expression = " ".join(args["expression"].split())
+        value = evaluate(expression) if _SHORT.fullmatch(expression) else await asyncio.to_thread(evaluate, expression)
+        sign = "≈" if value.rounded else "="
+        return ToolResult(f"{expression} {sign} {value.text}", summary=f"{sign} {value.text}"[:60])
+
+    return definition.tool(run)

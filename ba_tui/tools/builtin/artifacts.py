@@ -1,12 +1,8 @@
-"""The tool read_artifact: parts of a result that was too long to be given whole.
-
-Where such results lie and how they are read in parts is the sessions room's business.
-"""
+"""The tool read_artifact: parts of a stored result, by lines, by a search, or by a path in JSON."""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,22 +13,21 @@ from typing import Any, cast
 from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Artifact, LineMatch, Prose, Source, ToolResult
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.wording import byte_size, count
-from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.text.wording import byte_size, count, similar
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.secrets.fragments import AROUND, NEAR, lines_without_fragments, without_fragments
-from ba_tui.permissions.secrets.scanner import redact_value
+from ba_tui.permissions.secrets.scanner import AROUND, NEAR, lines_without_fragments, redact_value, without_fragments
 from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
 from ba_tui.processes.terminal_text import plain
-from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.sessions.results.structure import WHOLE, parsed
+from ba_tui.sessions.artifact_contents import WHOLE, parse_json
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.tools.builtin.search import FileSearch, found_lines
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.formats import FORMATS
 
 PART_BYTES = 18_000
-"""Bytes of a part; with line numbers it stays below what a result may hold."""
+"""Bytes of a part, which with line numbers fits into a result."""
 DEFAULT_LINES = 200
 MAX_LINES = 1_000
 DEFAULT_HITS = 50
@@ -47,7 +42,9 @@ def read_artifact_tool(
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         ways = [way for way in WAYS if way in args]
         if len(ways) > 1:
-            raise Failed("invalid_parameters", f"{' and '.join(ways)} can't be used together.", "Give one of them.")
+            raise ToolFailure(
+                "invalid_parameters", f"{' and '.join(ways)} can't be used together.", "Give one of them."
+            )
         ref: str = args["ref"]
         try:
             artifact = await asyncio.to_thread(artifacts.about, ref)
@@ -61,25 +58,25 @@ def read_artifact_tool(
                 hits, more = found[:most], len(found) > most
             else:
                 read = _at_path if "path" in args else _at_byte if "byte" in args else _lines
-                return await asyncio.to_thread(read, _Stored(artifacts, artifact, secrecy), args)
-            return await asyncio.to_thread(_hits, _Stored(artifacts, artifact, secrecy), args, hits, more=more)
+                return await asyncio.to_thread(read, _ReadableResult(artifacts, artifact, secrecy), args)
+            return await asyncio.to_thread(_hits, _ReadableResult(artifacts, artifact, secrecy), args, hits, more=more)
         except StorageError as error:
-            raise Failed("not_found", str(error), error.hint) from error
+            raise ToolFailure("not_found", str(error), error.hint) from error
 
-    facts = ToolFacts(category="results", target="ref")
-    return Tool("read_artifact", definition.description, definition.input_schema, run, facts=facts)
+    return definition.tool(run)
 
 
 @frozen
-class _Stored:
-    """A stored result that is read in parts."""
+class _ReadableResult:
+    """A stored result, read in parts."""
 
     artifacts: Artifacts
     artifact: Artifact
     secrecy: Secrecy
 
     def uncut(self, lines: Sequence[str], start: int) -> tuple[list[str], tuple[str, ...]]:
-        """``lines`` from line ``start`` on without parts of secrets that go on beyond them, and the kinds of those."""
+        """Return ``lines`` from line ``start`` on without secrets that are cut at their ends, and the kinds of these
+        secrets."""
         if self.secrecy == "allow":
             return list(lines), ()
         first = max(1, start - NEAR)
@@ -87,7 +84,7 @@ class _Stored:
         return lines_without_fragments(lines, plain(near.text))
 
 
-def _lines(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
+def _lines(stored: _ReadableResult, args: Mapping[str, Any]) -> ToolResult:
     artifacts, artifact = stored.artifacts, stored.artifact
     start, wanted = int(args.get("offset", 1)), min(int(args.get("limit", DEFAULT_LINES)), MAX_LINES)
     page = artifacts.lines(artifact.ref, start, wanted, PART_BYTES)
@@ -95,7 +92,7 @@ def _lines(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
         if not artifact.size:
             return ToolResult("The result is empty.", summary="empty")
         message = f"{artifact.ref} has {count(artifact.lines, 'line')}; line {start} is beyond its end."
-        raise Failed("validation_error", message, "Use a smaller offset.")
+        raise ToolFailure("validation_error", message, "Use a smaller offset.")
     lines = _clean_lines(page.text)
     given, kinds = stored.uncut(lines, start)
     numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(given, start))
@@ -113,12 +110,12 @@ def _clean_lines(text: str) -> list[str]:
     return [plain(line) for line in text.removesuffix("\n").split("\n")]
 
 
-def _at_byte(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
+def _at_byte(stored: _ReadableResult, args: Mapping[str, Any]) -> ToolResult:
     artifacts, artifact = stored.artifacts, stored.artifact
     offset = int(args["byte"])
     if offset >= artifact.size:
         message = f"{artifact.ref} has {count(artifact.size, 'byte')}; {offset} is beyond its end."
-        raise Failed("validation_error", message, "Use a smaller one.")
+        raise ToolFailure("validation_error", message, "Use a smaller one.")
     page = artifacts.read(artifact.ref, offset, PART_BYTES)
     where = f"bytes {page.offset:,} to {page.upto:,} of {page.size:,}"
     on = "" if page.last else f"; go on with byte {page.upto}"
@@ -136,10 +133,11 @@ def _hits_wanted(args: Mapping[str, Any]) -> int:
 
 
 async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, Any]) -> tuple[list[LineMatch], bool]:
-    """Lines that a regular expression fits. A process of its own looks for them: a slow one can be ended."""
+    """Return the lines that match a regular expression. A child process searches, so that a slow expression can be
+    ended."""
     search = FileSearch(args["search"], await asyncio.to_thread(artifacts.path, args["ref"]))
     if "\0" in search.pattern:
-        raise Failed("invalid_parameters", "A NUL cannot be searched for.")
+        raise ToolFailure("invalid_parameters", "A NUL cannot be searched for.")
     command = search.for_ripgrep(rg) if rg else search.for_python()
     if rg:
         command.insert(1, "--text")
@@ -151,7 +149,7 @@ async def _matching(artifacts: Artifacts, rg: Path | None, args: Mapping[str, An
     return hits[:most], cut or len(hits) > most
 
 
-def _hits(stored: _Stored, args: Mapping[str, Any], hits: Sequence[LineMatch], *, more: bool) -> ToolResult:
+def _hits(stored: _ReadableResult, args: Mapping[str, Any], hits: Sequence[LineMatch], *, more: bool) -> ToolResult:
     ref, around = args["ref"], int(args.get("context", 0))
     if not hits:
         return ToolResult(f"Nothing in {ref} fits {args['search']!r}.", summary="no match")
@@ -183,7 +181,7 @@ def _hits(stored: _Stored, args: Mapping[str, Any], hits: Sequence[LineMatch], *
 
 
 def _context(artifacts: Artifacts, ref: str, place: tuple[int, LineMatch, int]) -> list[tuple[int, str]]:
-    """The lines around a hit from ``first`` on, the hit among them, each shortened."""
+    """Return the lines around a match, and the match, each shortened."""
     first, hit, around = place
     if not around:
         return [(hit.line, plain(hit.text))]
@@ -193,14 +191,14 @@ def _context(artifacts: Artifacts, ref: str, place: tuple[int, LineMatch, int]) 
     return [(number, line[:500]) for number, line in sorted(lines.items())]
 
 
-def _at_path(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
+def _at_path(stored: _ReadableResult, args: Mapping[str, Any]) -> ToolResult:
     path: str = args["path"]
     keys = _keys(path)
     value = _document(stored.artifacts, stored.artifact, keys)
     for at, key in enumerate(keys):
         value = _step(value, key, "/" + "/".join(keys[:at]))
     if keys and stored.secrecy != "allow":
-        # The name of a field tells a password from a word.
+        # The name of a field distinguishes a password from a word.
         value = redact_value({keys[-1]: value})[keys[-1]]
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > PART_BYTES:
@@ -209,26 +207,27 @@ def _at_path(stored: _Stored, args: Mapping[str, Any]) -> ToolResult:
 
 
 def _keys(path: str) -> list[str]:
-    """``/items/3/name`` or ``items[3].name`` as its parts."""
+    """Split ``/items/3/name`` or ``items[3].name`` into keys."""
     if "/" not in path:
         path = _INDEX.sub(r"/\1", path).replace(".", "/").removeprefix("$")
     return [part.replace("~1", "/").replace("~0", "~") for part in path.removeprefix("/").split("/") if part]
 
 
 def _document(artifacts: Artifacts, artifact: Artifact, keys: list[str]) -> Any:
-    """The JSON value that ``keys`` lead into; of JSON lines the record that the first of them, taken out, names."""
+    """Return the JSON value in which ``keys`` are looked up; of JSON Lines the record of the first key, which is
+    removed."""
     if artifact.size <= WHOLE:
         with suppress(ValueError):
-            return parsed(artifacts.path(artifact.ref).read_text("utf-8", "replace"))
+            return parse_json(artifacts.path(artifact.ref).read_text("utf-8", "replace"))
     if not keys or not keys[0].isdecimal():
         message = f"{artifact.ref} ({byte_size(artifact.size)}) can't be read by path."
-        raise Failed("validation_error", message, "Use search, or lines by offset and limit.")
+        raise ToolFailure("validation_error", message, "Use search, or lines by offset and limit.")
     line = artifacts.lines(artifact.ref, int(keys[0]) + 1, 1, WHOLE).text
     try:
-        value = parsed(line)
+        value = parse_json(line)
     except ValueError as error:
         message = f"{artifact.ref} is no JSON that can be read by path: line {int(keys[0]) + 1} is no whole value."
-        raise Failed("validation_error", message, "Use search, or lines by offset and limit.") from error
+        raise ToolFailure("validation_error", message, "Use search, or lines by offset and limit.") from error
     del keys[0]
     return value
 
@@ -239,12 +238,14 @@ def _step(value: Any, key: str, where: str) -> Any:
             pairs = cast("dict[str, Any]", value)
             if key in pairs:
                 return pairs[key]
-            close = difflib.get_close_matches(key, pairs, 3, 0.5) or list(pairs)[:10]
-            raise Failed("not_found", f"{where} has no key {key!r}.", f"It has {', '.join(close) or 'none'}.")
+            close = similar(key, pairs) or list(pairs)[:10]
+            raise ToolFailure("not_found", f"{where} has no key {key!r}.", f"It has {', '.join(close) or 'none'}.")
         case list():
             items = cast("list[Any]", value)
             if key.isdecimal() and int(key) < len(items):
                 return items[int(key)]
-            raise Failed("not_found", f"{where} has {count(len(items), 'item')}, counted from 0; there is no {key!r}.")
+            raise ToolFailure(
+                "not_found", f"{where} has {count(len(items), 'item')}, counted from 0; there is no {key!r}."
+            )
         case _:
-            raise Failed("not_found", f"{where} is {json.dumps(value)[:60]}; nothing lies below it.")
+            raise ToolFailure("not_found", f"{where} is {json.dumps(value)[:60]}; it has no keys.")

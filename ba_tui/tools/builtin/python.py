@@ -1,7 +1,4 @@
-"""The tool python: code in an interpreter of its own, with limits, and what the model reads of it.
-
-Processes belong to the room processes; what happens inside that interpreter is python_runner.py.
-"""
+"""The tool python: runs code in a new interpreter with limits; python_runner.py is the program in that interpreter."""
 
 from __future__ import annotations
 
@@ -18,13 +15,14 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
-from ba_tui.processes.limits import ProcessLimits
+from ba_tui.processes.confinement import ProcessLimits
 from ba_tui.processes.supervised import Program
-from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, Shell, check, command_tool, observed, start_folder
+from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, check, command_tool, observed
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
+from ba_tui.tools.running.shell_program import Shell, start_folder
 
 RUNNER = Path(__file__).with_name("python_runner.py")
 VENVS = (".venv", "venv")
@@ -32,7 +30,7 @@ VENVS = (".venv", "venv")
 
 @frozen
 class Python:
-    """``path`` of the interpreter; None: the project's own, or the one that runs ba. ``runner``: where it runs."""
+    """``path`` of the interpreter; None: the project's, or the one that runs ba. ``runner`` runs the program."""
 
     path: Path | None = None
     limits: ProcessLimits = field(default_factory=ProcessLimits)
@@ -46,7 +44,7 @@ class Python:
 
 
 def python_tool(definition: Definition, workspace: Workspace, shell: Shell, python: Python, shells: Shells) -> Tool:
-    """``shell`` says which environment is handed on."""
+    """Return the tool. ``shell`` determines the environment variables."""
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         code: str = args["code"]
@@ -65,10 +63,22 @@ def python_tool(definition: Definition, workspace: Workspace, shell: Shell, pyth
             outcome, notes = await python.runner.run(request, shells, call)
         except OSError as error:
             message = f"The interpreter {interpreter} could not be started: {error.strerror or error}."
-            raise Failed("resource_error", message) from error
+            raise ToolFailure("resource_error", message) from error
         if outcome.job.exit_code == 128 + signal.SIGXCPU:
             notes = ["ended: it used up its processor time", *notes]
         return await asyncio.to_thread(observed, outcome, workspace.shown(folder), seconds, notes)
 
-    tool = command_tool("python", "code", definition, run)
+    tool = command_tool(definition, run)
     return tool
+
+
+def limited_python_tool(
+    definition: Definition,
+    workspace: Workspace,
+    shell: Shell,
+    limits: ProcessLimits,
+    runner: CommandRunner,
+    shells: Shells,
+) -> Tool:
+    """Return the tool with the project's interpreter, or the one that runs ba."""
+    return python_tool(definition, workspace, shell, Python(None, limits, runner), shells)

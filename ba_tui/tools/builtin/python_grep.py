@@ -1,6 +1,6 @@
-"""The search of grep where ripgrep is missing: a script that prints matches the way ripgrep does with --null.
+"""The search of grep without ripgrep: a script that prints matches as ``rg --null`` does.
 
-Run as a process of its own, so that a slow expression can be ended; nothing imports it.
+It runs as a child process, so that a slow expression can be ended; no module imports it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ba_tui.core.messages import clean_text
 from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
-from ba_tui.tools.globbing import Glob
-from ba_tui.tools.ignoring import FolderWalk, walked
+from ba_tui.tools.folder_walk import FolderWalk, Glob, walked
 
 LARGEST = 20_000_000
 
@@ -87,6 +86,6 @@ def _print_hits(path: Path, lines: Sequence[str], hits: Sequence[int], limits: t
 
 
 if __name__ == "__main__":
-    # Names are bytes; what stands in the files is text by now.
+    # Names are bytes; the content of files is decoded text.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     sys.exit(main(*sys.argv[1:]))

@@ -1,8 +1,7 @@
-"""Runs Python code the way a prompt would: the value of a last expression is shown, tracebacks are of that code only.
+"""Runs Python code like an interactive prompt: prints the value of a last expression, and tracebacks of that code only.
 
-A script of its own for the interpreter of whatever project (3.8 and later), standard library alone; not imported.
-
-Argument: the code. It runs as ``__main__`` in the folder that the process was started in.
+A script for the interpreter of any project (3.8 and later) with the standard library alone; no module imports it. Its
+argument is the code, which runs as ``__main__`` in the current folder.
 """
 
 import ast
@@ -18,7 +17,7 @@ NAME = "<code>"
 def main() -> None:
     code = sys.argv[1]
     folder = os.getcwd()  # noqa: PTH109 - pathlib costs start-up time
-    # As with ``python -c``: modules are found in the folder, and nothing that lies beside this script is in the way.
+    # As with ``python -c``: modules are found in the folder, not next to this script.
     if sys.path[:1] == [os.path.dirname(os.path.abspath(__file__))]:  # noqa: PTH100, PTH120 - as above
         sys.path[0] = ""
     sys.argv[:] = [""]
@@ -42,7 +41,7 @@ def main() -> None:
 def run(code: str, names: "dict[str, object]") -> None:
     tree = ast.parse(code, NAME)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    # As written by the person: no flags of this script apply.
+    # No compiler flags of this script apply.
     exec(compile(tree, NAME, "exec", dont_inherit=True), names)  # noqa: S102 - the tool's whole purpose
     if isinstance(last, ast.Expr):
         expression = compile(ast.Expression(last.value), NAME, "eval", dont_inherit=True)
@@ -51,7 +50,7 @@ def run(code: str, names: "dict[str, object]") -> None:
 
 
 def show(error: BaseException, folder: str) -> None:
-    """The traceback without the frames of this script and of libraries."""
+    """Print the traceback without frames of this script and of libraries."""
     sys.stdout.flush()
     try:
         shown = traceback.TracebackException.from_exception(error)
@@ -74,7 +73,7 @@ def shorten(shown: "traceback.TracebackException", folder: str, done: "set[int]"
 
 
 def own(filename: str, folder: str) -> bool:
-    """Whether a frame is of the given code or of the project, and not of a library installed below it."""
+    """Return whether a frame belongs to the given code or the project, and not to an installed library."""
     inside = os.path.abspath(filename).startswith(os.path.join(folder, ""))  # noqa: PTH100, PTH118 - as in main
     return filename == NAME or (inside and "site-packages" not in filename and "dist-packages" not in filename)
 

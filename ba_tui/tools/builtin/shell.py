@@ -1,17 +1,15 @@
-"""The tool shell: one bash command in the session's folder, and what the model reads of it.
+"""The tools shell, shell_output and shell_kill, and the user's own shell: bash commands in the session's folder.
 
-The room processes starts and ends them; whether a command may run is the permission guard's business.
+``processes`` starts and ends commands; the permission guard decides whether they may run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import codecs
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
-from dataclasses import field, replace
-from fnmatch import fnmatchcase
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,28 +17,24 @@ from typing import Any, TypeAlias
 from ba_tui.core.events import PERSON
 from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
 from ba_tui.core.text.wording import one_line
-from ba_tui.core.tool import Call, Effect, Run, Tool, ToolFacts
-from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.processes.limits import ProcessLimits
-from ba_tui.processes.supervised import Program
+from ba_tui.core.tool import Call, Run, Tool
+from ba_tui.permissions.paths import Workspace
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
-from ba_tui.settings.variable_names import holds_key, steers
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.verdicts import reporting
+from ba_tui.tools.running.shell_program import Shell, enterable, start_folder
 
 RunIn: TypeAlias = Callable[[str, Path, float, Call], Awaitable[ToolResult]]
-"""Runs a text in a folder for at most so many seconds, in the profile of a call."""
+"""Runs a command in a folder for at most so many seconds, in the profile of a call."""
 
 
 async def run_steps(
     workspace: Workspace, call: Call, run: RunIn, begin: tuple[Path, float], undecided: Callable[[], bool]
 ) -> ToolResult:
-    """The results of ``call.steps`` as one. ``begin``: the folder that the first one starts in, and the seconds that
-    all of them have. ``undecided``: whether a step changed protected files, and the user has not agreed to that."""
+    """Run ``call.steps`` and return their results as one. ``begin``: the first folder, and the seconds for all steps.
+    ``undecided``: whether a step changed protected files without the user's consent."""
     folder, seconds = begin
     until = time.monotonic() + seconds
     done: list[ToolResult] = []
@@ -72,7 +66,7 @@ def _together(workspace: Workspace, done: list[ToolResult], begun: Path) -> Tool
         command = "\n".join(each.command for each in shown)
         display = replace(display, command=command, cwd=workspace.shown(begun), output="".join(e.output for e in shown))
     summary = last.summary
-    # A step that failed before a `;` fails the list, whatever came of the steps after it.
+    # A step that failed before a `;` fails the list, whatever the later steps return.
     if lost := [result for result in done[:-1] if result.failed and not result.is_error]:
         failed = [each.display.command for each in lost if isinstance(each.display, CommandText)]
         parts = [f"`{one_line(command, 60)}` failed" for command in failed]
@@ -85,52 +79,12 @@ def _together(workspace: Workspace, done: list[ToolResult], begun: Path) -> Tool
 
 
 MAX_COMMAND_BYTES = 100_000
-"""Bytes of a command; beyond, systems refuse to start a program."""
+"""Bytes of a command; systems refuse to start programs with longer arguments."""
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 600
 OWN_SECONDS = 7 * 86_400.0
-"""How long a command of the person's own may run: they see it and can stop it."""
+"""Time limit of the user's own commands, which the user can stop."""
 OUTPUT_CHARS = 29_000
-
-
-@frozen
-class Shell:
-    """``path`` of bash, None where there is none; ``environment`` of ba; ``secret``: more variables to keep back;
-    ``keep``: variables to hand on all the same, by name or pattern; ``limits`` of what a command may use; ``more``:
-    variables of the settings."""
-
-    path: str | None
-    environment: Mapping[str, str]
-    secret: Collection[str] = ()
-    keep: Collection[str] = ()
-    limits: ProcessLimits = field(default_factory=ProcessLimits)
-    more: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def inherited(self) -> dict[str, str]:
-        """What commands see: no key, token or password, nothing that makes bash run or read something first, or that
-        makes their words mean something else than was judged."""
-        kept = {name: value for name, value in {**self.environment, **self.more}.items() if self._open(name)}
-        return {**kept, "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
-
-    def withheld(self) -> tuple[str, ...]:
-        """The values of the variables that commands do not see because they hold keys."""
-        given = {**self.environment, **self.more}
-        return tuple(value for name, value in given.items() if not steers(name) and not self._open(name))
-
-    def program(self, script: str, folder: Path, seconds: float | None = None) -> Program:
-        """``script`` in ``folder``; ``seconds`` bound its processor time."""
-        if self.path is None:
-            raise Failed("dependency_error", "bash is not installed, so the shell tool is off.", "Use the file tools.")
-        # What bash says goes to the supervisor: how the parts of the script ended, and where the next command starts.
-        argv = (self.path, "--noprofile", "--norc", "-c", reporting(script))
-        return Program(argv, folder, self.inherited(), self.limits.for_seconds(seconds))
-
-    def _open(self, name: str) -> bool:
-        if steers(name):
-            return False
-        if any(fnmatchcase(name, pattern) for pattern in self.keep):
-            return True
-        return name not in self.secret and not holds_key(name)
 
 
 def shell_tool(
@@ -164,57 +118,43 @@ def shell_tool(
                 return await run_steps(workspace, call, run_in, (folder, seconds), runner.undecided)
             return await run_in(script, folder, seconds, call)
         except OSError as error:
-            raise Failed("resource_error", f"The command could not be started: {error.strerror or error}.") from error
+            raise ToolFailure(
+                "resource_error", f"The command could not be started: {error.strerror or error}."
+            ) from error
 
-    tool = command_tool("shell", "command", definition, run)
+    tool = command_tool(definition, run)
     return tool
 
 
-def command_tool(name: str, argument: str, definition: Definition, run: Run) -> Tool:
-    """A tool that runs the text in ``argument`` and sees to its time limit itself."""
+def command_tool(definition: Definition, run: Run) -> Tool:
+    """Return a tool that runs the text in its target argument and enforces its own time limit."""
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
-        return CommandText(args[argument])
+        return CommandText(args[definition.facts.target])
 
-    facts = ToolFacts(category="shell", target=argument, bulky=True)
-    schema = definition.input_schema
-    return Tool(name, definition.description, schema, run, Effect.EXECUTE, timeout=None, facts=facts, preview=preview)
-
-
-def start_folder(workspace: Workspace, kept: str | None) -> Path:
-    """The folder the session's last command ended in, while it can be entered inside the workspace; else the root."""
-    with suppress(PathRefused):
-        # What was kept may have replacement characters for bytes of a name that are no text.
-        if kept and _enterable(folder := workspace.named(kept)) and workspace.contains(folder.resolve()):
-            return folder
-    return workspace.root
-
-
-def started_in(workspace: Workspace, call: Call) -> Path:
-    """The folder that a command of ``call`` starts in."""
-    return start_folder(workspace, call.branch.transcript.cwd)
+    return definition.tool(run, preview=preview)
 
 
 def check(text: str, what: str) -> None:
-    """Refuse what no program can be given as an argument."""
+    """Raise ToolFailure for text that can't be the argument of a program."""
     if not text.strip():
-        raise Failed("invalid_parameters", f"The {what} is empty.")
+        raise ToolFailure("invalid_parameters", f"The {what} is empty.")
     if "\0" in text:
-        raise Failed("invalid_parameters", f"The {what} holds a NUL character.")
+        raise ToolFailure("invalid_parameters", f"The {what} holds a NUL character.")
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise Failed("invalid_parameters", f"The {what} holds text that is no Unicode.") from error
+        raise ToolFailure("invalid_parameters", f"The {what} holds text that is no Unicode.") from error
     if size > MAX_COMMAND_BYTES:
         message = f"The {what} is longer than {MAX_COMMAND_BYTES // 1000} KB."
-        raise Failed("invalid_parameters", message, "Write a script with write_file and run that.")
+        raise ToolFailure("invalid_parameters", message, "Write a script with write_file and run that.")
 
 
 def _begun(job: Work, shown: str) -> ToolResult:
     where = " and in the sandbox" if job.process.confined else ""
     text = (
         f"Started in the background{where} as {job.id}. shell_output reads what it prints, shell_kill ends it; "
-        "you are told when it has ended."
+        "you get a notice when it has ended."
     )
     return ToolResult(text, CommandText(job.command, shown), summary=job.id)
 
@@ -236,7 +176,7 @@ def _result(workspace: Workspace, folder: Path, ran: tuple[ShellResult, list[str
 
 
 def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str]) -> ToolResult:
-    """What the model reads of a command in the folder ``shown``, with ``notes`` at the end when it ran through."""
+    """Return the result of a command in the folder ``shown``; ``notes`` are added if the command was not stopped."""
     job = outcome.job
     if note := job.process.memory.note:
         notes = [*notes, note]
@@ -272,25 +212,140 @@ def observed(outcome: ShellResult, shown: str, seconds: float, notes: list[str])
 
 
 def _stored(job: Work) -> list[str]:
-    """Words about an output that is kept whole, or should be."""
+    """Return a note on where the whole output is stored, or why it is not."""
     printed = job.process.output
     size = f"{printed.total:,} bytes"
     how = f"{printed.trouble} of {size}" if printed.trouble else f"all {size}"
     return [f"{how}: read_artifact {printed.ref}"] if printed.ref else [printed.trouble] if printed.trouble else []
 
 
-def _enterable(folder: Path) -> bool:
-    """Whether a command can start there. It may be gone, or its rights taken away, or those of one above it."""
-    return os.access(folder, os.X_OK) and folder.is_dir()
-
-
 def _moved(workspace: Workspace, before: Path, after: str) -> tuple[str | None, str]:
-    """Where the next command starts, when that is another folder, and words for it."""
+    """Return the next command's folder if it changed, and a note."""
     if not after or after == str(before):
         return None, ""
     folder = Path(after)
-    if not _enterable(folder) or folder.resolve() == before.resolve():
+    if not enterable(folder) or folder.resolve() == before.resolve():
         return None, ""
     if workspace.contains(folder.resolve()):
         return after, f"the folder is now {workspace.shown(folder)}"
     return str(workspace.root), f"{after} is outside the workspace; the next command starts in its root"
+
+
+MAX_WAIT_SECONDS = 300.0
+NOTHING = "(nothing new)"
+
+
+def shell_output_tool(definition: Definition, shells: Shells) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        job = shells.find(args["id"])
+        await _wait(job, min(float(args.get("wait", 0)), MAX_WAIT_SECONDS), args)
+        ended, ref = job.ended, job.process.output.ref
+        text = await asyncio.to_thread(_read, job, args)
+        if ended:
+            job.told = True
+        display = job.ending("", await asyncio.to_thread(shells.output, job.id))
+        return ToolResult(f"[{state(job)}]\n{text}", display, summary=_summary(job), artifact=ref)
+
+    return definition.tool(run)
+
+
+def shell_kill_tool(definition: Definition, shells: Shells) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        job = shells.find(args["id"])
+        already = job.ended
+        await shells.kill(job.id)
+        text = await asyncio.to_thread(_read, job, {})
+        said = f"{job.id} had ended already" if already else f"{job.id} was ended, and all it had started"
+        display = job.ending("", await asyncio.to_thread(shells.output, job.id))
+        printed = f"\nNot read yet:\n{text}" if text != NOTHING else ""
+        ref = job.process.output.ref
+        return ToolResult(f"{said}.\n[{state(job)}]{printed}", display, summary=_summary(job), artifact=ref)
+
+    return definition.tool(run)
+
+
+def state(job: Work) -> str:
+    """Return one line about a shell: its state, duration, amount of output, and where the output is stored."""
+    output = job.process.output
+    seconds = (job.until or time.time()) - job.since
+    if not job.ended:
+        doing = "running"
+    elif job.killed:
+        doing = "was killed"
+    else:
+        doing = "ended" if job.exit_code is None else f"ended with exit code {job.exit_code}"
+        doing = ", ".join((doing, *job.verdict.parts))
+    parts = [f"{job.id} {doing}", f"{seconds:.0f} s", f"{output.total:,} bytes printed"]
+    if output.ref:
+        parts.append(f"{'' if output.trouble else 'all of them: '}read_artifact {output.ref}")
+    if output.trouble:
+        parts.append(output.trouble)
+    return ", ".join(parts)
+
+
+def _summary(job: Work) -> str:
+    if not job.ended:
+        return "running"
+    if job.killed:
+        return "killed"
+    if job.exit_code is None:
+        return "ended"
+    return " · ".join((f"exit {job.exit_code}", *job.verdict.parts))
+
+
+async def _wait(job: Work, seconds: float, args: Mapping[str, Any]) -> None:
+    """Wait for output, for the end of the command, or for the time limit."""
+    stirred = asyncio.Event()
+    stop = job.process.listen(lambda text: stirred.set())
+    try:
+        async with asyncio.timeout(seconds):
+            while seconds and not job.ended:
+                stirred.clear()
+                if await asyncio.to_thread(_new, job, args):
+                    return
+                await stirred.wait()
+    except TimeoutError:
+        return
+    finally:
+        stop()
+
+
+def _new(job: Work, args: Mapping[str, Any]) -> str:
+    """Return the unread output that ``args`` select, without marking it as read."""
+    return _chosen(_unread(job, lines="filter" in args)[1], args)
+
+
+def _read(job: Work, args: Mapping[str, Any]) -> str:
+    if args.get("all"):
+        job.seen = job.process.output.total
+        text = plain(job.process.output.text())
+    else:
+        gone, text, job.seen = _unread(job, lines="filter" in args)
+        if gone:
+            text = f"[… {gone:,} bytes before this are no longer in memory …]\n{text}"
+    text = _chosen(text, args)
+    return shortened(text.rstrip("\n"), OUTPUT_CHARS) or ("(nothing)" if args.get("all") else NOTHING)
+
+
+def _unread(job: Work, *, lines: bool) -> tuple[int, str, int]:
+    """Return the lost bytes, the unread text and its end, which never splits a character, or with ``lines`` a line."""
+    ended = job.ended
+    gone, data = job.process.output.after(job.seen)
+    if not ended:
+        if lines:
+            data = data[: data.rfind(b"\n") + 1]
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(data[-4:])
+        data = data[: len(data) - len(decoder.getstate()[0])]
+    return gone, plain(data.decode("utf-8", "replace")), job.seen + gone + len(data)
+
+
+def _chosen(text: str, args: Mapping[str, Any]) -> str:
+    """Return the lines that contain ``filter``, and of these the last ``tail``."""
+    wanted, tail = args.get("filter"), args.get("tail")
+    if wanted is None and tail is None:
+        return text
+    lines = text.rstrip("\n").split("\n")
+    if wanted is not None:
+        lines = [line for line in lines if wanted.lower() in line.lower()]
+    return "\n".join(lines[-tail:] if tail else lines)

@@ -1,6 +1,6 @@
-"""The tools activate_skill and end_skill. What a skill brings is made in the skills room; it joins with the result.
+"""The tools activate_skill and end_skill, and guards that resolve files of active skills.
 
-Scripts of skills are run by a tool of their own.
+``ba_tui.skills`` writes the instructions of a skill; skill_scripts.py runs its scripts.
 """
 
 from __future__ import annotations
@@ -15,27 +15,19 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Prose, StateChange, ToolResult, failure
-from ba_tui.core.tool import Call, Guard, Tool, ToolFacts
-from ba_tui.skills.activation import Activated, ActivationRequest
+from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.skills.activation import ActivationRequest, SkillActivation
 from ba_tui.skills.active import ActiveSkills
-from ba_tui.skills.folders import MENTION, SkillFolders, located
+from ba_tui.skills.content import MENTION, SkillFolders, located
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 
 READERS = frozenset({"read_file", "list_files", "grep", "glob"})
 RUNNERS = frozenset({"shell", "python", "run_skill_script"})
-"""Tools whose arguments name files to programs that know nothing of skills."""
+"""Tools that pass file names to programs, which do not know ``@skill:ID``."""
 SCRIPT = frozenset({"skill_id", "script_name"})
-"""Arguments of run_skill_script that stay as they are: it knows the names of skills."""
-
-
-def skill_tools(definitions: Mapping[str, Definition], skills: ActiveSkills, notes: SkillNotes) -> tuple[Tool, ...]:
-    """None where skills are switched off."""
-    if not skills.choices.enabled:
-        return ()
-    start = activate_skill_tool(definitions["activate_skill"], skills, notes)
-    return (start, end_skill_tool(definitions["end_skill"], notes))
+"""Arguments of run_skill_script that stay unchanged: the tool knows skill names."""
 
 
 def activate_skill_tool(definition: Definition, skills: ActiveSkills, notes: SkillNotes) -> Tool:
@@ -56,8 +48,7 @@ def activate_skill_tool(definition: Definition, skills: ActiveSkills, notes: Ski
         except UsageError as error:
             return failure("validation_error", str(error), hint=error.hint)
 
-    facts = ToolFacts("skills", target="skill_id", level="full", repeatable=True)
-    return Tool("activate_skill", definition.description, definition.input_schema, run, timeout=None, facts=facts)
+    return definition.tool(run)
 
 
 def end_skill_tool(definition: Definition, notes: SkillNotes) -> Tool:
@@ -73,20 +64,19 @@ def end_skill_tool(definition: Definition, notes: SkillNotes) -> Tool:
         text = f"Ended: {names}. The instructions hold no longer.{rest}"
         return ToolResult(text, summary=f"ended {names}", changes=StateChange(skills=stack.active))
 
-    facts = ToolFacts("skills", target="skill_id", repeatable=True)
-    return Tool("end_skill", definition.description, definition.input_schema, run, timeout=30, facts=facts)
+    return definition.tool(run)
 
 
 def naming_skill_files(tool: Tool, folders: SkillFolders, root: Path) -> Tool:
-    """``tool``; where it is a reader of files, it says which file of an active skill was meant by one that is not
-    there. The model reads that one with a call of its own, which the rules judge."""
+    """Return ``tool``; if a reading tool does not find a file, its hint names the file of an active skill that was
+    meant. The model reads that file with another call, which the rules judge."""
     if tool.name not in READERS:
         return tool
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         try:
             return await tool.run(args, call)
-        except Failed as error:
+        except ToolFailure as error:
             path = str(args.get("path") or "")
             meant = await asyncio.to_thread(folders.meant, path, root) if error.kind == "not_found" else ""
             if meant:
@@ -97,8 +87,8 @@ def naming_skill_files(tool: Tool, folders: SkillFolders, root: Path) -> Tool:
 
 
 def locating_skills(folder_of: Callable[[str], Path | None]) -> Guard:
-    """The guard that gives whole paths to calls that run something and name skills' folders as ``@skill:ID``: hooks,
-    rules and the user see what runs."""
+    """Return the guard that replaces ``@skill:ID`` in calls that run something with full paths, so that hooks, rules
+    and the user see the real command."""
 
     def guard(tool: Tool) -> Tool:
         if tool.name not in RUNNERS:
@@ -122,13 +112,13 @@ def locating_skills(folder_of: Callable[[str], Path | None]) -> Guard:
     return guard
 
 
-def _joined(activated: Activated, notes: SkillNotes, call: Call) -> ToolResult:
-    """The result that brings instructions and stack at once."""
+def _joined(activated: SkillActivation, notes: SkillNotes, call: Call) -> ToolResult:
+    """Return the result with the instructions, and add the skill to the stack."""
     id, text = activated.request.skill, activated.instructions
     display = Prose(text, markdown=True)
     if activated.active is None:
         return ToolResult(text, display, summary=id)
-    # The person may have been asked meanwhile, and other calls may have changed the stack.
+    # Other calls may have changed the stack while the user was asked.
     stack = notes.stack(call.branch)
     stack.push(activated.active)
     notes.keep(call.branch, stack)

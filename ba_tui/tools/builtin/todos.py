@@ -1,6 +1,6 @@
-"""The tools todo_write and todo_read, and the interceptor that notices a turn ending with unfinished items.
+"""The tools todo_write and todo_read, and a reminder of unfinished todos.
 
-The list itself is session state: it travels in results and is folded by the transcript.
+The todo list is state of the session: results carry it, and the transcript folds it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from typing import Any
 from weakref import WeakSet
 
 from ba_tui.core.messages import Message, clean_text, reminder
-from ba_tui.core.results import StateChange, Todos, ToolResult
-from ba_tui.core.tool import Call, Tool, ToolFacts
+from ba_tui.core.results import StateChange, Todo, Todos, ToolResult
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
-from ba_tui.core.work import Todo
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 BROKEN = "[!]"
-"""Of an item that was set to completed after a command had failed."""
+"""Marks an item that was completed after a failed command."""
 
 
 def todo_write_tool(definition: Definition) -> Tool:
@@ -36,7 +35,7 @@ def todo_write_tool(definition: Definition) -> Tool:
             )
         return ToolResult(text, Todos(items), summary=_summary(items), changes=StateChange(todos=items))
 
-    return Tool("todo_write", definition.description, definition.input_schema, run, facts=ToolFacts("tasks"))
+    return definition.tool(run)
 
 
 def todo_read_tool(definition: Definition) -> Tool:
@@ -46,15 +45,14 @@ def todo_read_tool(definition: Definition) -> Tool:
             return ToolResult("The list is empty.", Todos(()), summary="empty")
         return ToolResult(f"{_counts(items)}:\n{_listed(items)}", Todos(items), summary=_summary(items))
 
-    facts = ToolFacts("tasks", repeatable=True)
-    return Tool("todo_read", definition.description, definition.input_schema, run, facts=facts)
+    return definition.tool(run)
 
 
 def todos_from(given: Sequence[Mapping[str, Any]], before: Sequence[Todo]) -> tuple[Todo, ...]:
-    """The new list. An item without an id keeps the one it had under the same words, else gets the next number.
+    """Return the new list. An item without an id keeps the id of an item with the same text, else gets the next number.
 
     Raises:
-        Failed: an item breaks a rule; the message names it.
+        ToolFailure: an item breaks a rule; the message names it.
     """
     known = {todo.content: todo.id for todo in before}
     taken = {str(item["id"]) for item in given if item.get("id")}
@@ -62,23 +60,23 @@ def todos_from(given: Sequence[Mapping[str, Any]], before: Sequence[Todo]) -> tu
     for position, item in enumerate(given, 1):
         content = clean_text(str(item["content"])).strip()
         if not content:
-            raise Failed("validation_error", f"Item {position} has no content.", "Say what is to be done.")
+            raise ToolFailure("validation_error", f"Item {position} has no content.", "Say what is to be done.")
         id = str(item.get("id") or "") or _free_id(known.get(content), taken)
         taken.add(id)
         if twin := next((todo for todo in items if todo.id == id), None):
             message = f"Items {twin.content!r} and {content!r} have the same id {id!r}."
-            raise Failed("validation_error", message, "Give each item an id of its own, or leave ids out.")
+            raise ToolFailure("validation_error", message, "Give each item an id of its own, or leave ids out.")
         items.append(Todo(id, content, item["status"], item.get("priority", "medium")))
     running = [todo.content for todo in items if todo.status == "in_progress"]
     if len(running) > 1:
         names = ", ".join(map(repr, running))
         message = f"{len(running)} items are in_progress: {names}."
-        raise Failed("validation_error", message, "Keep one in_progress; set the others to pending or completed.")
+        raise ToolFailure("validation_error", message, "Keep one in_progress; set the others to pending or completed.")
     return tuple(items)
 
 
 def _judged(items: Sequence[Todo], before: Sequence[Todo], broken: str) -> tuple[Todo, ...]:
-    """``items``; those that are newly completed name the last command of the turn where that failed."""
+    """Return ``items`` with the last command in each newly completed one, if that command failed."""
     sure = {todo.id for todo in before if todo.done}
     judged = (todo if todo.status != "completed" or todo.id in sure else replace(todo, broken=broken) for todo in items)
     return tuple(judged)
@@ -121,14 +119,15 @@ def _listed(items: Sequence[Todo]) -> str:
 
 
 class UnfinishedTodos:
-    """Reminds once when a turn would end with open items; not again in that turn, nor later of the same list."""
+    """core.agent.Interceptor: reminds the model once per turn, and once per list, when a turn would end with open
+    items."""
 
     def __init__(self) -> None:
         self._reminded: WeakSet[Branch] = WeakSet()
         self._last: tuple[Todo, ...] = ()
 
     async def before(self, branch: Branch) -> None:
-        """Nothing to add before a request."""
+        """Do nothing."""
 
     async def after(self, reply: Message, branch: Branch) -> None:
         todos = branch.transcript.todos
@@ -139,6 +138,6 @@ class UnfinishedTodos:
         self._last = todos
         note = (
             f"The todo list still has open items:\n{_listed(left)}\n"
-            "Go on with them if you can. If you are done or need the person, update the list or say why, and end."
+            "Go on with them if you can. If you are done or need the user, update the list or say why, and end."
         )
         branch.post(reminder(note))

@@ -1,6 +1,6 @@
-"""Reads and writes the bytes of a file: bounded, atomic, never through a symbolic link, never a file that changed.
+"""Reads and writes files: bounded, atomic, never through a symbolic link, never over a file that changed meanwhile.
 
-What the bytes mean is documents.py; which paths are allowed is the workspace's to say before.
+The caller checks before which paths are allowed.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.secrets.hard_links import secret_file
 from ba_tui.resources import WholeFile, parent_folder, temporary_name, unfinished
-from ba_tui.tools.editing.seen import CHANGED_HINT
-from ba_tui.tools.failed import Failed, from_os
+from ba_tui.tools.editing.seen_files import CHANGED_HINT
+from ba_tui.tools.failures import ToolFailure, from_os
 
 MAX_BYTES = 20_000_000
-"""Bytes; what is larger is read in parts and not edited."""
+"""Bytes of the largest file that is read whole or edited."""
 COPIED = 1 << 20
 
 
 @contextmanager
 def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Generator[BinaryIO]:
-    """The regular file at ``path``, which must be resolved: a link that stands there now is refused, and so is another
-    name of a file of ``workspace`` or the home folder that holds secrets.
+    """Open the regular file at the resolved ``path``. A link at that path is refused, and so is a hard link to a secret
+    file of ``workspace`` or the home folder.
 
     Raises:
-        Failed: it is missing, may not be read, or is a folder, a link, a pipe or a device.
+        ToolFailure: it is missing, may not be read, or is a folder, a link, a pipe or a device.
     """
     try:
         with parent_folder(path) as folder:
@@ -44,36 +44,37 @@ def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Genera
         with file:
             if workspace and secret_file(path, os.fstat(file.fileno()), workspace):
                 message = f"{shown} is a name of a file that holds secrets, which are neither read nor written."
-                raise Failed("permission_denied", message, "Work without it, or ask the person.")
+                raise ToolFailure("permission_denied", message, "Work without it, or ask the user.")
             yield file
     except OSError as error:
         raise _in_words(error, shown) from error
 
 
 def read_bytes(path: Path, shown: str, workspace: Workspace | None = None) -> bytes:
-    """All of a file up to MAX_BYTES. Raises Failed for what is larger, and as ``opened`` does."""
+    """Return the content of a file of at most MAX_BYTES. Raises ToolFailure for a larger file, and as ``opened``
+    does."""
     with opened(path, shown, workspace) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         message = f"{shown} is larger than {MAX_BYTES // 1_000_000} MB."
-        raise Failed("resource_error", message, "Read a part of it, or change it with a shell command.")
+        raise ToolFailure("resource_error", message, "Read a part of it, or change it with a shell command.")
     return data
 
 
 @frozen
 class Content:
-    """What a file is to hold; ``mode``: the rights of a new one, None for the usual."""
+    """The new content of a file. ``mode``: permissions of a new file; None for the default."""
 
     data: bytes
     mode: int | None = None
 
 
 def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, shown: str) -> int:
-    """Put ``data`` at the resolved ``path`` in one step; ``before`` is what it must still hold, None for a new file.
-    Returns how many other names (hard links) still hold that.
+    """Write ``data`` to the resolved ``path`` atomically. ``before``: the content that the file must still have; None
+    for a new file. Return the number of other hard links, which keep the old content.
 
     Raises:
-        Failed: it holds something else by now, or cannot be written; the old content is then untouched.
+        ToolFailure: it holds something else by now, or cannot be written; the old content is then untouched.
     """
     try:
         temporary = path.with_name(temporary_name(path.name))
@@ -85,10 +86,10 @@ def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, show
 
 
 def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
-    """Copy the file ``source`` to the resolved ``path`` in one step, and return its size in bytes.
+    """Copy the file ``source`` to the resolved ``path`` atomically and return its size in bytes.
 
     Raises:
-        Failed: a file stands there and ``overwrite`` is False, or it can't be written; what was there is untouched.
+        ToolFailure: the file exists and ``overwrite`` is False, or it can't be written; the old file is unchanged.
     """
     try:
         names = temporary_name(path.name), path.name
@@ -106,8 +107,8 @@ def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
 
 
 def copy_beside(source: Path, path: Path, name: str, shown: str) -> None:
-    """Copy the file ``source`` into the folder of the resolved ``path`` under ``name``, with the rights of the file at
-    ``path``. The caller removes it, also after an error. Raises Failed."""
+    """Copy the file ``source`` into the folder of the resolved ``path`` as ``name``, with the permissions of the
+    file at ``path``. The caller removes the copy, also after an error. Raises ToolFailure."""
     try:
         with open(source, "rb") as given, parent_folder(path, make=True) as folder:
             old = _standing(folder, path.name, shown)
@@ -119,8 +120,8 @@ def copy_beside(source: Path, path: Path, name: str, shown: str) -> None:
 
 
 def exchange(path: Path, new: str, aside: str, shown: str) -> None:
-    """Give the file ``new`` the name of the resolved ``path``; what has that name gets the name ``aside``, in the same
-    folder. Raises Failed."""
+    """Rename the file ``new`` to the resolved ``path``; the file there is first renamed to ``aside``, in the same
+    folder. Raises ToolFailure."""
     try:
         with parent_folder(path) as folder:
             if _standing(folder, path.name, shown) and not _linked(folder, path.name, aside):
@@ -133,8 +134,8 @@ def exchange(path: Path, new: str, aside: str, shown: str) -> None:
 
 
 def digest_of(path: Path, shown: str) -> str:
-    """The SHA-256 of the file at the resolved ``path``, as long as it may be; empty where there is no file. Raises
-    Failed as ``opened`` does."""
+    """Return the SHA-256 of the file at the resolved ``path``, of any size; empty if there is none. Raises
+    ToolFailure as ``opened`` does."""
     if not os.path.lexists(path):
         return ""
     digest = hashlib.sha256()
@@ -145,7 +146,7 @@ def digest_of(path: Path, shown: str) -> str:
 
 
 def _standing(folder: int, name: str, shown: str) -> os.stat_result | None:
-    """The regular file of this name, if there is one."""
+    """Return the status of the regular file of this name; None if there is none."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -156,17 +157,19 @@ def _standing(folder: int, name: str, shown: str) -> os.stat_result | None:
 
 @contextmanager
 def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
-    """Take the file at ``path`` out of sight; the block gets to know where it lies, and must not leave it there.
+    """Rename the file at ``path`` to a temporary name and yield that. The block must restore or remove the file.
 
     Raises:
-        Failed: it is not ``before``.
+        ToolFailure: its content is not ``before``.
     """
     aside = path.with_name(temporary_name(path.name))
     with unfinished(aside, path):
         try:
             with parent_folder(path) as folder:
                 if _held(folder, path.name, shown) != before:
-                    raise Failed("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
+                    raise ToolFailure(
+                        "validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT
+                    )
                 os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             raise _in_words(error, shown) from error
@@ -174,7 +177,7 @@ def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
 
 
 def bring_back(aside: Path, path: Path, shown: str) -> None:
-    """The opposite of ``set_aside``. Raises Failed when something else stands at ``path`` by now."""
+    """Undo ``set_aside``. Raises ToolFailure if another file is at ``path`` by now."""
     try:
         with parent_folder(path) as folder:
             if not _linked(folder, aside.name, path.name):
@@ -186,13 +189,13 @@ def bring_back(aside: Path, path: Path, shown: str) -> None:
 
 
 def discard(aside: Path) -> None:
-    """Remove for good what was set aside."""
+    """Remove a file that was set aside."""
     with suppress(OSError), parent_folder(aside) as folder:
         os.unlink(aside.name, dir_fd=folder)
 
 
 def mode_of(path: Path, shown: str) -> int:
-    """The rights of a file. Raises Failed as ``opened`` does."""
+    """Return the permissions of a file. Raises ToolFailure as ``opened`` does."""
     with opened(path, shown) as file:
         return stat.S_IMODE(os.fstat(file.fileno()).st_mode)
 
@@ -204,7 +207,7 @@ def _replace(folder: int, names: tuple[str, str], content: Content, before: byte
         file.write(content.data)
         _finish(file)
         if _held(folder, name, shown) != before:
-            raise Failed("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
+            raise ToolFailure("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
         if before is not None or not _linked(folder, temporary, name):
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     return old.st_nlink - 1 if old else 0
@@ -214,12 +217,12 @@ def _replace(folder: int, names: tuple[str, str], content: Content, before: byte
 def _temporary(
     folder: int, names: tuple[str, str], rights: tuple[os.stat_result | None, int | None], shown: str
 ) -> Generator[BinaryIO]:
-    """As ``_new_file``. The file is gone afterwards unless it was renamed."""
+    """Open a new file as ``_new_file`` does, and remove it afterwards unless it was renamed."""
     try:
         with _new_file(folder, names, rights, shown) as file:
             yield file
     finally:
-        # Once the file has its name, nothing that fails may read as if it had not.
+        # After the rename no later error may suggest that the file was not written.
         with suppress(OSError):
             os.unlink(names[0], dir_fd=folder)
     with suppress(OSError):
@@ -230,13 +233,13 @@ def _temporary(
 def _new_file(
     folder: int, names: tuple[str, str], rights: tuple[os.stat_result | None, int | None], shown: str
 ) -> Generator[BinaryIO]:
-    """A new file under the first of ``names``, with the rights of the file that it will replace (None: there is none,
-    then those of a mode)."""
+    """Create a file with the first of ``names`` and the permissions of the file that it replaces, or those of a
+    mode."""
     temporary, name = names
     old, mode = rights
     if old and not (old.st_mode & 0o222 and os.access(name, os.W_OK, dir_fd=folder)):
         hint = "Leave it as it is, or have its rights changed first (chmod u+w)."
-        raise Failed("execution_error", f"{shown} is read-only.", hint)
+        raise ToolFailure("execution_error", f"{shown} is read-only.", hint)
     number = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
     )
@@ -255,7 +258,7 @@ def _finish(file: BinaryIO) -> None:
 
 
 def _linked(folder: int, temporary: str, name: str) -> bool:
-    """Give a new file its name without replacing one that just appeared; False where there are no hard links."""
+    """Link a new file to its name unless that exists; return False on file systems without hard links."""
     try:
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -282,7 +285,7 @@ def _keep_owner(old: os.stat_result, number: int) -> None:
 
 
 def _keep_marks(folder: int, name: str, number: int) -> None:
-    """Access lists and what people and systems noted at a file; not what lets a program do more than who runs it."""
+    """Copy access lists and extended attributes of a file, except those that grant a program further rights."""
     if sys.platform != "linux":
         return
     with suppress(OSError), open(name, "rb", opener=partial(os.open, dir_fd=folder)) as file:
@@ -312,25 +315,25 @@ def _open_regular(folder: int, name: str, shown: str) -> BinaryIO:
 
 def _regular(status: os.stat_result, shown: str) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
+        raise ToolFailure("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
     if not stat.S_ISREG(status.st_mode):
         raise no_file(shown)
 
 
-def no_file(shown: str) -> Failed:
-    """What is said of a path that stands for neither file nor folder."""
-    return Failed("validation_error", f"{shown} is a pipe, socket or device, not a file.")
+def no_file(shown: str) -> ToolFailure:
+    """Return the error for a path that is neither a file nor a folder."""
+    return ToolFailure("validation_error", f"{shown} is a pipe, socket or device, not a file.")
 
 
-def _in_words(error: OSError, shown: str) -> Failed:
+def _in_words(error: OSError, shown: str) -> ToolFailure:
     if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV, errno.EAGAIN}:
         return no_file(shown)
     if error.errno in {errno.ELOOP, errno.EMLINK}:
-        return Failed("permission_denied", f"{shown} became a symbolic link.", "Name the file itself.")
+        return ToolFailure("permission_denied", f"{shown} became a symbolic link.", "Name the file itself.")
     if isinstance(error, NotADirectoryError):
-        return Failed("not_found", f"A part of the path {shown} is a file or a link, not a folder.")
+        return ToolFailure("not_found", f"A part of the path {shown} is a file or a link, not a folder.")
     if isinstance(error, IsADirectoryError):
-        return Failed("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
+        return ToolFailure("validation_error", f"{shown} is a folder.", "Use list_files for folders.")
     if isinstance(error, FileExistsError):
-        return Failed("validation_error", f"{shown} was created by someone else just now.", CHANGED_HINT)
+        return ToolFailure("validation_error", f"{shown} was created by someone else just now.", CHANGED_HINT)
     return from_os(error, shown)

@@ -1,7 +1,4 @@
-"""The encoding, byte order mark and line ends of a text file: detected when it is read, kept when it is changed.
-
-Pure: finding the changes is matching.py and hunks.py, reading and writing the bytes disk.py.
-"""
+"""The encoding, byte order mark and line ends of a text file: detected on reading, preserved on changes. No I/O."""
 
 from __future__ import annotations
 
@@ -42,17 +39,17 @@ _PAIR = regex(rb"[\xa1-\xfe]{2}")
 _WITHIN_WORD = regex(rb"(?<=[A-Za-z])[\xa1-\xfe]{2}(?=[A-Za-z])")
 _KANA = regex(rb"[\xa4\xa5][\xa1-\xf6]")
 _SHIFTED_KANA = regex(rb"[\x82\x83][\x40-\xf1]")
-"""In Shift JIS; elsewhere those two bytes are signs that hardly anyone writes."""
+"""Kana in Shift JIS; in other encodings these pairs are rare symbols."""
 _LONG_RUN = regex(rb"[\x80-\xff]{4}")
 _WRITTEN = regex(rb"[\xb0-\xfe][\xa1-\xfe]")
 _HANGUL = regex(rb"[\xb0-\xc8][\xa1-\xfe]")
-"""Korean keeps to these rows of the table; of Chinese characters about half lie beyond them."""
+"""Rows of the table with Korean letters; about half of the Chinese characters are in other rows."""
 _LINE_END = regex(r"\r?\n")
 
 
 @frozen
 class FileEncoding:
-    """``codec`` after ``mark`` (the byte order mark, often empty); ``guessed`` when nothing in the file says it."""
+    """``codec`` after ``mark`` (the byte order mark, often empty). ``guessed``: the file does not name its encoding."""
 
     codec: str = "utf-8"
     mark: bytes = b""
@@ -60,7 +57,7 @@ class FileEncoding:
 
     @property
     def shown(self) -> str:
-        """Words for the model; empty for plain UTF-8."""
+        """The name for the model; empty for plain UTF-8."""
         if self.codec == "utf-8":
             return "UTF-8 with byte order mark" if self.mark else ""
         return f"{self.codec} (guessed)" if self.guessed else self.codec
@@ -69,12 +66,12 @@ class FileEncoding:
         return data[len(self.mark) :].decode(self.codec)
 
     def encode(self, text: str) -> bytes:
-        """Raises UnicodeEncodeError when the encoding lacks a character."""
+        """Encode ``text``. Raises UnicodeEncodeError for a character that the encoding lacks."""
         return self.mark + (text.removeprefix("\ufeff") if self.mark else text).encode(self.codec)
 
 
 def binary_kind(head: bytes) -> str | None:
-    """What a file that starts with ``head`` is, when it is no text."""
+    """Return the kind of a binary file that starts with ``head``; None for text."""
     for magic, kind in _KINDS:
         if head.startswith(magic):
             return kind
@@ -86,9 +83,9 @@ def binary_kind(head: bytes) -> str | None:
 
 
 def detect(data: bytes, *, whole: bool = True) -> FileEncoding:
-    """The encoding of ``data``: its mark, else UTF-8 when it is, else the likeliest of the old ones.
+    """Return the encoding of ``data``: by its mark, else UTF-8 if valid, else the most likely old encoding.
 
-    ``whole`` False: ``data`` is the start of more, so its last character may be cut.
+    ``whole`` False: ``data`` is the start of a file, so its last character may be cut.
     """
     for mark, codec in _MARKS:
         if data.startswith(mark) and _decodes(data[len(mark) :], codec, whole=whole):
@@ -104,7 +101,7 @@ def detect(data: bytes, *, whole: bool = True) -> FileEncoding:
 
 
 def _by_script(data: bytes) -> tuple[str, ...]:
-    """Encodings that text of another script than Latin may have, the likeliest first."""
+    """Return likely encodings of text in other scripts than Latin, the most likely first."""
     head = data[:SAMPLE_BYTES]
     if len(data) > SAMPLE_BYTES:
         head = head[: head.rfind(b"\n") + 1] or head
@@ -120,11 +117,11 @@ def _by_script(data: bytes) -> tuple[str, ...]:
         return ("cp949", "gb18030")
     from charset_normalizer import from_bytes  # noqa: PLC0415 - only for files of old encodings
 
-    # No word of a Latin script has so many letters with accents in a row.
+    # No word of a Latin script has so many accented letters in a row.
     latin = not _LONG_RUN.search(head)
     scripts = [script for script in _SCRIPTS if latin or script != "cp1250"]
     best = from_bytes(head, cp_isolation=scripts, enable_fallback=False).best()
-    # Without words it knows, its choice between the East Asian ones is no better than chance.
+    # Without known words the library's choice between East Asian encodings is random.
     if paired and (best is None or not best.coherence):
         return ("gb18030", best.encoding) if best else ("gb18030",)
     return (best.encoding,) if best else ()
@@ -139,7 +136,7 @@ def _decodes(data: bytes, codec: str, *, whole: bool) -> bool:
 
 
 def _wide(data: bytes) -> str | None:
-    """UTF-16 without a mark: mostly Latin text has a NUL in every second byte, on one side only."""
+    """Detect UTF-16 without a mark: in mostly Latin text each second byte is NUL, always on the same side."""
     head = data[:4096]
     if len(head) < 8:
         return None
@@ -152,7 +149,7 @@ def _wide(data: bytes) -> str | None:
 
 
 def _in_pairs(data: bytes) -> bool:
-    """GB 2312 and the like write pairs of high bytes; in Western text one mostly stands alone, or two within a word."""
+    """Return whether high bytes come in pairs, as in GB 2312; in Western text most are single."""
     runs = re.findall(rb"[\x80-\xff]+", data)
     within = len(_WITHIN_WORD.findall(data))
     paired = sum(len(run) for run in runs if len(run) % 2 == 0 and all(byte >= 0xA1 for byte in run)) - 2 * within
@@ -160,14 +157,15 @@ def _in_pairs(data: bytes) -> bool:
 
 
 def plain_lines(text: str) -> str:
-    """``text`` with ``\\n`` line ends, as the model sees it. A lone ``\\r`` counts only where nothing else does."""
+    """Return ``text`` with ``\\n`` line ends, as the model sees it. A lone ``\\r`` is a line end only in a text
+    without others."""
     if "\r" not in text:
         return text
     return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
 
 
 def line_end(text: str) -> str:
-    """The line end that ``text`` uses most; ``\\n`` when it has none."""
+    """Return the most frequent line end of ``text``; ``\\n`` if it has none."""
     windows = text.count("\r\n")
     unix = text.count("\n") - windows
     if windows or unix:
@@ -180,7 +178,7 @@ def with_line_end(text: str, end: str) -> str:
 
 
 class Positions:
-    """Where an offset in the plain text (see plain_lines) lies in the text as it stands in the file."""
+    """Converts offsets in the plain text (see plain_lines) to offsets in the file's text."""
 
     def __init__(self, raw: str) -> None:
         self._ends = [match.start() - index for index, match in enumerate(re.finditer("\r\n", raw))]
@@ -191,7 +189,7 @@ class Positions:
 
 @frozen
 class Splice:
-    """Put ``text`` in the place of what stands from ``start`` to ``end``."""
+    """Replaces the characters from ``start`` to ``end`` with ``text``."""
 
     start: int
     end: int
@@ -199,9 +197,9 @@ class Splice:
 
 
 def spliced(raw: str, plain: str, changes: Sequence[Splice], *, windows: bool = False) -> str:
-    """``raw`` with ``changes``, whose places are offsets in ``plain``, what ``plain_lines`` makes of it.
+    """Return ``raw`` with ``changes``, whose offsets are in ``plain``, the result of ``plain_lines``.
 
-    ``windows``: what is put in was written with ``\\r\\n``, which counts where ``raw`` has no line end of its own.
+    ``windows``: the new text has ``\\r\\n`` line ends, which are kept if ``raw`` has no line ends.
     """
     usual = "\r\n" if windows and not re.search("[\r\n]", raw) else line_end(raw)
     positions = Positions(raw)
@@ -217,7 +215,7 @@ def spliced(raw: str, plain: str, changes: Sequence[Splice], *, windows: bool = 
 
 
 def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many items both begin with, and how many of the rest both end with."""
+    """Return the number of equal items at the start, and of the rest at the end."""
     limit = min(len(old), len(new))
     head = 0
     while head < limit and old[head] == new[head]:
@@ -229,13 +227,13 @@ def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 
 
 def _tightened(plain: str, change: Splice) -> tuple[int, int, str]:
-    """Without what stays the same at both ends, so that mixed line ends around the change stay as they are."""
+    """Return the change without equal text at both ends, so that mixed line ends around it are preserved."""
     old, new = plain[change.start : change.end], change.text
     head, tail = shared_ends(old, new)
     return change.start + head, change.end - tail, new[head : len(new) - tail]
 
 
 def _end_near(near: str, usual: str) -> str:
-    """The line end used at the place of a change: the first there, else the file's usual one."""
+    """Return the line end at a change: the first one there, else the file's usual one."""
     found = re.search("\r\n|\n", near)
     return found.group(0) if found else usual

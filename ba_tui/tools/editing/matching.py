@@ -1,58 +1,160 @@
-"""Finds the place that an exact replacement means: exactly, or with other white space where that is certain.
+"""Finds the text that an exact replacement means: exactly, or with other white space if that is certain.
 
-Pure text work on ``\\n`` line ends. An uncertain match is an error that shows the candidates, never an edit.
+No I/O; all line ends are ``\\n``. An uncertain match is an error that shows the candidates, never an edit.
 """
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen
 from ba_tui.tools.editing.documents import Splice
-from ba_tui.tools.editing.indentation import indent_of, reindented, written_beside, written_for
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
+
+# Re-indentation. An edit may be written with the indentation of the file, or with that of its search text. It is
+# re-indented only if this is certain; otherwise indentation would be doubled or lost.
+
+OPENERS = (":", "{", "[", "(", "=>", "->", ">", " do", " then", "else", "begin", "try")
+"""Endings of a line that may be followed by a deeper one."""
+USUAL = 4
+"""Columns of one level if the text has no indented lines."""
+
+
+def written_for(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether ``new`` certainly has the indentation of the file, where the search text ``wanted`` matched
+    ``there``: unchanged lines are indented as in the file, or each line is."""
+    base, found = _base(there), _filled(new)
+    if not found or base == _base(wanted) or _base(new) != base:
+        return False
+    if any(not line.startswith(base) for line in found):
+        return False
+    places = _line_places(there)
+    stays = [line for line in found if line.strip() in places]
+    if stays:
+        return all(_stands(line, places) for line in stays)
+    return [indent_of(line) for line in found] == [indent_of(line) for line in _filled(there)]
+
+
+def written_beside(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether ``new`` certainly has the indentation of ``wanted``: both begin in the same column, and
+    unchanged lines, or all lines, are indented alike, or go deeper only after lines that open a block."""
+    found, ours, theirs = _filled(new), _line_places(there), _line_places(wanted)
+    if _base(new) != _base(wanted) or (_stands(found[0], ours) and not _stands(found[0], theirs)):
+        return False
+    stays = [line for line in found if line.strip() in theirs]
+    settled = all(_stands(line, theirs) or not _stands(line, ours) for line in stays)
+    if settled and any(_stands(line, theirs) for line in stays if line is not found[0]):
+        return True
+    if [indent_of(line) for line in found] == [indent_of(line) for line in _filled(wanted)]:
+        return True
+    steps = [len(indent_of(after)) - len(indent_of(before)) for before, after in pairwise(_filled(wanted))]
+    level = min((step for step in steps if step > 0), default=1 if "\t" in "".join(map(indent_of, wanted)) else USUAL)
+    for before, after in pairwise(found):
+        step = len(indent_of(after)) - len(indent_of(before))
+        opened = step <= level and before.rstrip().endswith(OPENERS)
+        if step > 0 and not opened and not _stands(after, theirs):
+            return False
+    return True
+
+
+def reindented(line: str, indents: dict[str, str]) -> str | None:
+    """Return ``line`` indented by ``indents`` (from the edit's to the file's indentation); None if that is
+    uncertain."""
+    if not line.strip():
+        return line.strip()
+    indent = indent_of(line)
+    if indent in indents:
+        return indents[indent] + line[len(indent) :]
+    shifts = {_shift(theirs, ours) for theirs, ours in indents.items()}
+    shift = shifts.pop() if len(shifts) == 1 else None
+    if shift is None:
+        return None
+    removed, added = shift
+    if not indent.startswith(removed):
+        return None
+    return added + line[len(removed) :]
+
+
+def _shift(theirs: str, ours: str) -> tuple[str, str] | None:
+    """Return the prefix to remove from an indentation and the prefix to add, to turn one into the other."""
+    if ours.endswith(theirs):
+        return "", ours[: len(ours) - len(theirs)]
+    if theirs.endswith(ours):
+        return theirs[: len(theirs) - len(ours)], ""
+    return None
+
+
+def indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _filled(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if line.strip()]
+
+
+def _base(lines: Sequence[str]) -> str:
+    """Return the smallest indentation."""
+    return min((indent_of(line) for line in _filled(lines)), key=len, default="")
+
+
+def _line_places(lines: Sequence[str]) -> dict[str, set[str]]:
+    """Return the indentations with which each text occurs in ``lines``."""
+    found: dict[str, set[str]] = {}
+    for line in _filled(lines):
+        found.setdefault(line.strip(), set()).add(indent_of(line))
+    return found
+
+
+def _stands(line: str, places: Mapping[str, Collection[str]]) -> bool:
+    """Return whether ``places`` has the text of ``line`` with the same indentation."""
+    return indent_of(line) in places.get(line.strip(), ())
+
 
 SHOWN_LINES = 8
 LINE_CHARS = 200
 COMPARED_LINES = 200
+ALIKE = 0.6
 _WORD = regex(r"\w+")
 _NUMBERED = regex(r"^ *(\d+)\t")
 
 
 @frozen
 class Edit:
-    """``note`` says what was tolerated to find the place; empty after an exact match."""
+    """``note``: what was tolerated to find the place; empty for an exact match."""
 
     changes: tuple[Splice, ...]
     note: str = ""
 
 
 def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Edit:
-    """The changes that replacing ``old`` by ``new`` in ``text`` means.
+    """Return the changes that replace ``old`` with ``new`` in ``text``.
 
     Raises:
-        Failed: nothing matches, several places do, or the match is not certain.
+        ToolFailure: nothing matches, several places do, or the match is not certain.
     """
     if not old:
-        raise Failed("invalid_parameters", "old_string is empty.", "Give the text to replace, or use write_file.")
+        raise ToolFailure("invalid_parameters", "old_string is empty.", "Give the text to replace, or use write_file.")
     if old == new:
-        raise Failed("invalid_parameters", "old_string and new_string are the same: nothing would change.")
+        raise ToolFailure("invalid_parameters", "old_string and new_string are the same: nothing would change.")
     places = _places(text, old)
     if any(_deeper(text, at, old, new) for at in places):
         try:
             return _tolerant(text, old, new, replace_all=replace_all)
-        except Failed as error:
+        except ToolFailure as error:
             line = text.count("\n", 0, places[0]) + 1
             message = (
-                f"old_string stands at line {line}, but indented deeper, so the other lines of new_string are unsure."
+                f"old_string is at line {line}, but indented deeper, so the indentation of new_string is uncertain."
             )
-            raise Failed("validation_error", message, "Give whole lines with the indentation of the file.") from error
+            raise ToolFailure(
+                "validation_error", message, "Give whole lines with the indentation of the file."
+            ) from error
     if any(_doubled(text, at, old, new) for at in places):
-        message = "new_string begins with the indentation that stands before old_string already, and would double it."
-        raise Failed("validation_error", message, "Give both as whole lines, with the indentation of the file.")
+        message = "new_string begins with the indentation that precedes old_string in the file, and would double it."
+        raise ToolFailure("validation_error", message, "Give both as whole lines, with the indentation of the file.")
     if places:
         return Edit(_exact(text, places, (old, new), replace_all=replace_all))
     plain_old = _without_numbers(old)
@@ -63,7 +165,7 @@ def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Ed
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Every place where ``old`` stands, also where two of them overlap, but not where its last letter has an accent."""
+    """Return every place of ``old``, overlapping ones too, except where an accent follows its last letter."""
     found: list[int] = []
     at = text.find(old)
     while at >= 0:
@@ -74,24 +176,25 @@ def _places(text: str, old: str) -> list[int]:
 
 
 def _fills_lines(text: str, at: int, old: str) -> bool:
-    """Whether ``old`` stands there from the start of a line to the end of one, as what was copied with numbers does."""
+    """Return whether ``old`` fills whole lines there, as text copied with line numbers does."""
     end = at + len(old)
     return (at == 0 or text[at - 1] == "\n") and (end == len(text) or text[end] == "\n" or old.endswith("\n"))
 
 
 def _numbers_left_out(new: str) -> str:
-    """``new`` for an ``old`` that had line numbers. Raises Failed when it has some that can't be told from its text."""
+    """Return ``new`` without line numbers, for an ``old`` that had some. Raises ToolFailure if they can't be told
+    from the text."""
     if (plain := _without_numbers(new)) is not None:
         return plain
     if any(map(_NUMBERED.match, new.split("\n"))):
         message = "new_string has line numbers on some lines, or not in order, so what is to be written is unsure."
-        raise Failed("validation_error", message, "Leave the line numbers out of old_string and new_string.")
+        raise ToolFailure("validation_error", message, "Leave the line numbers out of old_string and new_string.")
     return new
 
 
 def _deeper(text: str, at: int, old: str, new: str) -> bool:
-    """Whether ``old`` begins with its line's indentation but the file has more of it, so that ``new``, where it has
-    several lines, would come out ragged."""
+    """Return whether the file's line is indented deeper than ``old``, so that several lines of ``new`` would be
+    ragged."""
     if old[0] not in " \t" or "\n" not in new.rstrip("\n"):
         return False
     start = at
@@ -101,7 +204,7 @@ def _deeper(text: str, at: int, old: str, new: str) -> bool:
 
 
 def _doubled(text: str, at: int, old: str, new: str) -> bool:
-    """Whether ``old`` begins behind the indentation of its line, and ``new`` repeats that indentation."""
+    """Return whether ``old`` begins after its line's indentation and ``new`` repeats that indentation."""
     indent = text[text.rfind("\n", 0, at) + 1 : at]
     fresh = indent and not indent.strip() and not old[0].isspace()
     return bool(fresh and new.strip()) and indent_of(new).startswith(indent)
@@ -119,7 +222,7 @@ def _exact(text: str, places: Sequence[int], pair: tuple[str, str], *, replace_a
 
 
 def _without_numbers(text: str) -> str | None:
-    """``text`` without the line numbers of read_file, when every line carries one and they count up by one."""
+    """Return ``text`` without the line numbers of read_file if all lines have consecutive ones; else None."""
     lines = text.split("\n")
     body = lines[:-1] if lines[-1] == "" and len(lines) > 1 else lines
     matches = [_NUMBERED.match(line) for line in body]
@@ -132,7 +235,7 @@ def _without_numbers(text: str) -> str | None:
 
 
 def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
-    """Whole lines that differ from ``old`` in white space at their ends or in their indentation only."""
+    """Find whole lines that differ from ``old`` only in indentation or in white space at their ends."""
     if old.endswith("\n") and (new.endswith("\n") or not new):
         last, wanted, replacement = True, old[:-1].split("\n"), new[:-1].split("\n") if new else []
     else:
@@ -163,17 +266,17 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
 
 
 def composed(line: str) -> str:
-    """With each accent on its letter: some file systems and editors write the two apart, models do not."""
+    """Return ``line`` with composed accents: some file systems and editors decompose them, models do not."""
     return line if line.isascii() else unicodedata.normalize("NFC", line)
 
 
 def telling(wanted: Sequence[str]) -> bool:
-    """Enough substance to recognise a place by: not just brackets or blank lines."""
+    """Return whether the lines identify a place: they are not just brackets or blank lines."""
     return sum(sum(map(str.isalnum, line)) for line in wanted) >= 3
 
 
 def _windows(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """Where consecutive lines equal ``wanted`` but for white space around them, and for how accents are written."""
+    """Yield where consecutive lines equal ``wanted`` except for outer white space and the form of accents."""
     stripped = [composed(line).strip() for line in lines]
     target = [composed(line).strip() for line in wanted]
     for at in range(len(stripped) - len(target) + 1):
@@ -182,7 +285,7 @@ def _windows(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
 
 
 def _but_for_space(lines: Sequence[str], wanted: Sequence[str], at: int) -> bool:
-    """Whether white space is all that differs there."""
+    """Return whether the lines differ only in white space."""
     return all(ours.strip() == theirs.strip() for ours, theirs in zip(lines[at:], wanted, strict=False))
 
 
@@ -194,10 +297,10 @@ def _starts(lines: Sequence[str]) -> list[int]:
 
 
 def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]) -> list[str] | None:
-    """``new`` as it reads in the file: as it stands where it was written with the file's indentation, else the lines it
-    shares with ``wanted`` as they stand in the file and the others re-indented.
+    """Return ``new`` with the indentation of the file: unchanged if written so, else with shared lines taken from the
+    file and the others re-indented.
 
-    None when the indentation of some line cannot be told for certain.
+    Return None if the indentation of a line is uncertain.
     """
     if written_for(there, wanted, new):
         return list(new)
@@ -221,21 +324,21 @@ def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]
     return [*there[:head], *kept, *there[len(there) - tail :]]
 
 
-def _ambiguous(text: str, at: Sequence[int], count: int) -> Failed:
-    """``at``: the lines of the first of ``count`` places."""
+def _ambiguous(text: str, at: Sequence[int], count: int) -> ToolFailure:
+    """Return the error for an ambiguous match. ``at``: lines of the first of ``count`` places."""
     lines = text.split("\n")
     shown = "\n".join(_numbered(lines, index) for index in at[:SHOWN_LINES])
     more = f"\n… and {count - SHOWN_LINES} more" if count > SHOWN_LINES else ""
     message = f"old_string matches {count} places:\n{shown}{more}"
-    return Failed("validation_error", message, "Add lines around it until it is unique, or set replace_all.")
+    return ToolFailure("validation_error", message, "Add lines around it until it is unique, or set replace_all.")
 
 
-def _missing(text: str, old: str, new: str, why: str = "") -> Failed:
+def _missing(text: str, old: str, new: str, why: str = "") -> ToolFailure:
     message = f"old_string is not in the file. {why}".rstrip()
     if len(new.strip()) > 8 and new in text:
         line = text.count("\n", 0, text.index(new)) + 1
-        message += f" new_string already stands at line {line}: this edit may have been made before."
-    return Failed(
+        message += f" new_string is already at line {line}: this edit may have been made before."
+    return ToolFailure(
         "validation_error",
         message + nearest_lines(text.split("\n"), old.strip("\n").split("\n")),
         "Copy old_string from the file exactly, white space included; read it again if unsure.",
@@ -243,7 +346,7 @@ def _missing(text: str, old: str, new: str, why: str = "") -> Failed:
 
 
 def nearest_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
-    """Words that show the place most like ``wanted``; empty when nothing is like it."""
+    """Return a hint with the place most similar to ``wanted``; empty if nothing is similar."""
     at = _nearest(lines, wanted)
     if at is None:
         return ""
@@ -253,7 +356,7 @@ def nearest_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
 
 
 def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """The line where something most like ``wanted`` begins."""
+    """Return the line where the most similar text begins; None if nothing is similar."""
     target = [line.strip() for line in wanted]
     known = {line: index for index, line in reversed(list(enumerate(target))) if len(line) > 3}
     votes: dict[int, int] = {}
@@ -266,11 +369,11 @@ def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     first: dict[str, int] = {}
     for index, line in enumerate(lines[:5000]):
         first.setdefault(line.strip()[:LINE_CHARS], index)
-    # To compare letter by letter is slow: of many lines only those with the most words in common are.
+    # Comparison by letters is slow: of many lines, compare only those with the most common words.
     words = set(_WORD.findall(longest))
-    nearest = sorted(first, key=lambda line: -len(words.intersection(_WORD.findall(line))))[:COMPARED_LINES]
-    close = difflib.get_close_matches(longest, nearest, 1, 0.6) if len(longest) > 3 else []
-    return first[close[0]] if close else None
+    candidates = sorted(first, key=lambda line: -len(words.intersection(_WORD.findall(line))))[:COMPARED_LINES]
+    close = nearest(longest, candidates, ALIKE) if len(longest) > 3 else ""
+    return first[close] if close else None
 
 
 def _numbered(lines: Sequence[str], index: int) -> str:

@@ -1,6 +1,6 @@
-"""Jupyter notebooks for read_file and edit_file: their cells as text, and the source of one cell put in its place.
+"""Jupyter notebooks for read_file and edit_file: their cells as text, and changes of one cell's source.
 
-The JSON around an edited source stays byte for byte. Notebooks older than format 4 are read as the JSON they are.
+The JSON around a changed source stays the same, byte for byte. Notebooks older than format 4 are read as JSON.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ba_tui.core.messages import Image
+from ba_tui.core.provider import Modalities
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.processes.terminal_text import plain, shortened
-from ba_tui.tools.builtin.images import attached, measured
+from ba_tui.tools.builtin.media import ATTACHED, attached, measured
 from ba_tui.tools.editing.documents import line_end, with_line_end
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.modalities import ATTACHED, Modalities
+from ba_tui.tools.failures import ToolFailure
 
 MAX_CELLS = 200
 MAX_CHARS = 28_000
@@ -33,7 +33,7 @@ _DECODER = json.JSONDecoder()
 
 @frozen
 class NotebookCell:
-    """``number`` from 1; ``start`` and ``end`` are where the value of its source stands in the file."""
+    """``number`` starts at 1; ``start`` and ``end`` delimit the value of its source in the file."""
 
     number: int
     id: str
@@ -46,7 +46,7 @@ class NotebookCell:
 
 
 def read_notebook(text: str) -> tuple[NotebookCell, ...] | None:
-    """The cells of a notebook; None when ``text`` is none of a kind that is understood."""
+    """Return the cells of a notebook; None for other files and old formats."""
     try:
         _DECODER.decode(text)
         return tuple(_cells(text))
@@ -55,27 +55,29 @@ def read_notebook(text: str) -> tuple[NotebookCell, ...] | None:
 
 
 def find_cell(cells: Sequence[NotebookCell], wanted: str | int | None, old: str, shown: str) -> NotebookCell | None:
-    """The cell that an edit means: by number or id, else the one that holds ``old``; None when no cell does.
+    """Return the cell of an edit: by number or id, else the cell that contains ``old``; None if none does.
 
     Raises:
-        Failed: there is no such cell, or several hold the text.
+        ToolFailure: there is no such cell, or several hold the text.
     """
     if wanted is None:
         found = [cell for cell in cells if old in cell.source]
         if len(found) > 1:
             numbers = ", ".join(str(cell.number) for cell in found)
-            raise Failed(
-                "validation_error", f"old_string stands in the cells {numbers}.", "Name one of them with cell."
+            raise ToolFailure(
+                "validation_error", f"The cells {numbers} contain old_string.", "Name one of them with cell."
             )
         return found[0] if found else None
     found = [cell for cell in cells if cell.id == wanted] or [cell for cell in cells if str(cell.number) == str(wanted)]
     if len(found) == 1:
         return found[0]
-    raise Failed("not_found", f"{shown} has {len(cells)} cells and no cell {wanted!r}.", "Read it for their numbers.")
+    raise ToolFailure(
+        "not_found", f"{shown} has {len(cells)} cells and no cell {wanted!r}.", "Read it for their numbers."
+    )
 
 
 def with_source(text: str, cell: NotebookCell, source: str) -> str:
-    """The file with another source in ``cell``, written as the old one was: a list of lines, or one string."""
+    """Return the file with another source in ``cell``, in the old form: a list of lines, or one string."""
     value = text[cell.start : cell.end]
     lines = re.findall(r"[^\n]*\n|[^\n]+", source)
     escaped = value.isascii() and "\\u" in value
@@ -95,13 +97,13 @@ def with_source(text: str, cell: NotebookCell, source: str) -> str:
 
 
 def read_cells(cells: Sequence[NotebookCell], shown: str, span: tuple[int, int], modalities: Modalities) -> ToolResult:
-    """``span``: the first cell, from 1, and how many at most. Raises Failed."""
+    """Return the text of cells. ``span``: the first cell, from 1, and their number at most. Raises ToolFailure."""
     first, limit = span
     if not cells:
         return ToolResult(f"{shown} is a notebook without cells.", summary="0 cells")
     if first > len(cells):
         message = f"{shown} has {len(cells)} cells; there is no cell {first}."
-        raise Failed("validation_error", message, "Use a smaller offset.")
+        raise ToolFailure("validation_error", message, "Use a smaller offset.")
     album = _Album(modalities.pictures(), [])
     parts: list[str] = []
     size = 0
@@ -121,7 +123,7 @@ def read_cells(cells: Sequence[NotebookCell], shown: str, span: tuple[int, int],
 
 @dataclass(slots=True)
 class _Album:
-    """Pictures among the outputs: attached while there is room and somebody to see them."""
+    """Pictures of the outputs, attached while they fit and the model sees pictures."""
 
     seen: bool
     pictures: list[Image]
@@ -177,7 +179,7 @@ def _short(text: str) -> str:
 
 
 def _joined(value: Any) -> str:
-    """Text, which notebooks keep as one string or as a list of lines."""
+    """Return text that a notebook has as one string or as a list of lines."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -190,7 +192,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _cells(text: str) -> Iterator[NotebookCell]:
-    """Raises ValueError, KeyError or TypeError for what is no notebook."""
+    """Yield the cells. Raises ValueError, KeyError or TypeError for an invalid notebook."""
     top = _members(text, _skip(text, 0))
     if int(_value(text, top["nbformat"])) < 4:
         raise ValueError("an old format")
@@ -217,7 +219,7 @@ def _value(text: str, place: tuple[int, int]) -> Any:
 
 
 def _members(text: str, at: int) -> dict[str, tuple[int, int]]:
-    """Where the values of the object at ``at`` stand. What text it is was checked before."""
+    """Return where the values of the object at ``at`` are. The JSON was validated before."""
     if text[at : at + 1] != "{":
         raise ValueError("no object")
     places: dict[str, tuple[int, int]] = {}
@@ -232,7 +234,7 @@ def _members(text: str, at: int) -> dict[str, tuple[int, int]]:
 
 
 def _items(text: str, at: int) -> Iterator[int]:
-    """Where each item of the array at ``at`` begins."""
+    """Yield where each item of the array at ``at`` begins."""
     if text[at : at + 1] != "[":
         raise ValueError("no array")
     at = _skip(text, at + 1)

@@ -1,4 +1,4 @@
-"""What surrounds every tool: checks, consent, limits. Each guard takes a tool and gives a tool.
+"""Guards around every tool: checks, consent, limits. A guard takes a tool and returns a tool.
 
-May import the tools room and every room below it; their order is one line in ``tools/toolbox.py``.
+May import the tools room and every room below it. ``pipeline.py`` lists the guards in their order.
 """

@@ -1,7 +1,5 @@
-"""Asks for consent: what the policy denies does not run, what it asks about waits for the person.
-
-The verdicts are the policy's; how a question looks is a face's business. Each decision goes out as ``Judged``.
-"""
+"""The guard for consent: denied calls do not run, and the user is asked about others. Each decision is emitted as
+``Judged``."""
 
 from __future__ import annotations
 
@@ -13,20 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from ba_tui.core.effects import WORKING
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import PERSON, Judged, Notice
 from ba_tui.core.messages import clean_json
-from ba_tui.core.profiles import WORKING
+from ba_tui.core.ports.permissions import split_rules
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.results import CommandText, ToolResult, failure
-from ba_tui.core.text.json_line import args_hash
-from ba_tui.core.text.rule_words import split_rules
-from ba_tui.core.tool import Call, Effect, Guard, Tool
+from ba_tui.core.results import ActiveSkill, CommandText, ToolResult, failure
+from ba_tui.core.text.json_text import args_hash
+from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
+from ba_tui.permissions.lookalikes import warnings_of
 from ba_tui.permissions.paths import held_paths
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, judged_call
-from ba_tui.permissions.warnings import warnings_of
-from ba_tui.tools.failed import failed_result, outcome
+from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
+from ba_tui.tools.failures import failed_result, outcome
 from ba_tui.tools.guards.validate import Checker
 
 GuardVerdict: TypeAlias = Allow | Deny | Ask
@@ -41,88 +39,94 @@ AGAIN = "ba ended before you answered"
 
 
 async def settled(call: Call) -> str:
-    """Where nothing watches protected files."""
+    """Return that nothing is undecided: protected files are not watched."""
     del call
     return ""
 
 
 async def never() -> None:
-    """Where the mode can't change."""
+    """Wait forever: the mode can't change."""
     await asyncio.get_running_loop().create_future()
 
 
-@frozen
-class Gate:
-    """``judge`` a call to be made in a folder; ``remember`` a rule; ``folder`` a call would run in; ``shown`` of it.
-    ``settle`` what commands did to protected files: asks about it, and says why nothing may run unasked until then.
-    ``mode_changed`` returns when another mode was chosen."""
+class PermissionGate:
+    """The guard for consent, for all tools that may be called in one conversation."""
 
-    judge: CallJudge
-    remember: Remember
-    folder: Callable[[Call], Path]
-    shown: Callable[[Path], str] = str
-    settle: Settle = settled
-    mode_changed: Callable[[], Awaitable[None]] = never
+    def __init__(
+        self,
+        judge: CallJudge,
+        remember: Remember,
+        folder: Callable[[Call], Path],
+        shown: Callable[[Path], str] = str,
+        settle: Settle = settled,
+        mode_changed: Callable[[], Awaitable[None]] = never,
+    ) -> None:
+        """``judge`` returns the verdict on a call; ``remember`` saves a rule; ``folder`` returns the folder of a call,
+        ``shown`` its text for the user. ``settle`` asks about protected files that commands changed, and returns why
+        nothing may run until then. ``mode_changed`` returns when the user chose another mode."""
+        self.remember = remember
+        self.shown = shown
+        self.mode_changed = mode_changed
+        self._judge = judge
+        self._folder = folder
+        self._settle = settle
 
     async def judged(self, request: JudgedCall) -> GuardVerdict:
-        """Off the loop for what runs commands or code, every word of which is looked up on the disk, for what goes
-        out, which is compared with all that was read, for SQL, whose parser takes a while to load, for what must be
-        held to reading, where a sandbox is looked for, and for a tool that looks for its paths itself: there may be
-        50,000 files in the copy of an agent."""
+        """Judge a call. Runs in a thread for slow judgements: commands and code, whose words are looked up on the
+        disk; network calls, compared with all that was read; SQL, whose parser loads slowly; sandboxed reading
+        tools; and tools that find their own paths, of which an agent's copy may have 50,000."""
         facts = request.tool.facts
         if request.tool.effect in {Effect.EXECUTE, Effect.NETWORK} or facts.sql or facts.paths_of or facts.reads:
-            return await asyncio.to_thread(self.judge, request)
-        return self.judge(request)
+            return await asyncio.to_thread(self._judge, request)
+        return self._judge(request)
 
-
-def permission(gate: Gate) -> Guard:
-    def guard(tool: Tool) -> Tool:
+    def guard(self, tool: Tool) -> Tool:
+        """Return ``tool`` within the guard."""
         checker = Checker(tool.input_schema)
 
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            result = await once(args, call)
+            result = await self._run(tool, checker, args, call)
             while result is None:
-                # The mode answered: it is judged like a call that was made just now.
-                result = await once(args, call)
+                # The mode changed: judge the call again.
+                result = await self._run(tool, checker, args, call)
             return result
-
-        async def once(args: Mapping[str, Any], call: Call) -> ToolResult | None:
-            folder = gate.folder(call)
-            reasons: Sequence[str] = ()
-            with held_paths():
-                verdict = await gate.judged(judged_call(tool, args, folder, call))
-                if not isinstance(verdict, Deny) and (reasons := await concerns(tool, args, call)):
-                    verdict = concerned(verdict, reasons)
-                if call.again and isinstance(verdict, Allow):
-                    verdict = concerned(verdict, (AGAIN,))
-                if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await gate.settle(call)):
-                    verdict = Deny(why)
-                call.branch.emit(_by_policy(verdict, tool, args, call))
-                match verdict:
-                    case Allow(profile=profile, steps=steps):
-                        return await tool.run(args, replace(call, profile=profile, steps=steps))
-                    case Deny(reason=reason, malformed=malformed, hint=hint):
-                        return failure("invalid_parameters" if malformed else "permission_denied", reason, hint=hint)
-                    case Ask() as ask:
-                        pass
-            return await _Consent(gate, tool, checker, folder, by_mode=not reasons).run(ask, args, call)
 
         return replace(tool, run=run)
 
-    return guard
+    async def _run(self, tool: Tool, checker: Checker, args: Mapping[str, Any], call: Call) -> ToolResult | None:
+        """Run an allowed call, or ask first; return None if a new mode answered the question."""
+        folder = self._folder(call)
+        reasons: Sequence[str] = ()
+        with held_paths():
+            verdict = await self.judged(judged_call(tool, args, folder, call))
+            if not isinstance(verdict, Deny) and (reasons := await concerns(tool, args, call)):
+                verdict = concerned(verdict, reasons)
+            if call.again and isinstance(verdict, Allow):
+                verdict = concerned(verdict, (AGAIN,))
+            if isinstance(verdict, Allow) and tool.effect is Effect.EXECUTE and (why := await self._settle(call)):
+                verdict = Deny(why)
+            call.branch.emit(_by_policy(verdict, tool, args, call))
+            match verdict:
+                case Allow(profile=profile, steps=steps):
+                    return await tool.run(args, replace(call, profile=profile, steps=steps))
+                case Deny(reason=reason, malformed=malformed, hint=hint):
+                    return failure("invalid_parameters" if malformed else "permission_denied", reason, hint=hint)
+                case Ask() as ask:
+                    pass
+        return await _Consent(self, tool, checker, folder, by_mode=not reasons).run(ask, args, call)
 
 
 async def concerns(tool: Tool, args: Mapping[str, Any], call: Call) -> Sequence[str]:
-    """Why the person is to be asked: what guards before this one say, and the tool itself."""
+    """Return the reasons to ask the user: those of earlier guards, and the tool's own."""
     own = await tool.concern(args) if tool.concern else ""
     return (*call.concerns, own) if own else call.concerns
 
 
 def concerned(verdict: Allow | Ask, reasons: Sequence[str]) -> Ask:
-    """The question that ``verdict`` becomes when there are ``reasons`` to ask the person."""
+    """Return the question that ``reasons`` make of ``verdict``."""
     why = "; ".join(reasons)
     if isinstance(verdict, Ask):
-        # Such reasons come back with every call: a rule for the session would promise what it can't keep.
+        # These reasons recur with every call, so a rule for the session would not prevent the question.
         return replace(verdict, reason=f"{why}; {verdict.reason}", session_rule=None)
     steps = [step.profile for step in verdict.steps]
     together = replace(WORKING, git=any(each.git for each in steps), packages=any(each.packages for each in steps))
@@ -143,20 +147,21 @@ def _by_policy(verdict: GuardVerdict, tool: Tool, args: Mapping[str, Any], call:
 
 @frozen
 class _Consent:
-    """``by_mode``: whether a mode may answer the question, as nothing but rules and the mode made us ask."""
+    """Asks the user about a call. ``by_mode``: whether a new mode may answer, because only rules and the mode led to
+    the question."""
 
-    gate: Gate
+    gate: PermissionGate
     tool: Tool
     checker: Checker
     folder: Path
     by_mode: bool
 
     async def run(self, ask: Ask, args: Mapping[str, Any], call: Call) -> ToolResult | None:
-        """None when the mode that the person chose meanwhile allows the call."""
+        """Ask, and run an allowed call; return None if a new mode allows it."""
         try:
             question = await self._question(ask, args, call)
         except BaError as error:
-            # What cannot be done need not be asked about.
+            # An impossible call needs no question.
             return failed_result(error)
         reply = await call.ask(question, partial(self._mode_allows, args, call) if self.by_mode else None)
         if reply.by == "mode":
@@ -172,7 +177,7 @@ class _Consent:
             return await self._run_again(ask, reply, args, replace(call, approved=approved))
 
     async def _mode_allows(self, args: Mapping[str, Any], call: Call) -> Reply:
-        """Wait for a mode in which the call need not ask."""
+        """Wait for a mode that allows the call."""
         while True:
             await self.gate.mode_changed()
             with held_paths():
@@ -181,7 +186,7 @@ class _Consent:
                 return Reply("once", "The mode that was chosen allows it.", by="mode")
 
     async def _run_again(self, ask: Ask, reply: Reply, args: Mapping[str, Any], call: Call) -> ToolResult:
-        """Run what the person allowed, when it is still what they were asked about."""
+        """Run the allowed call if it is still the one that the user was asked about."""
         match verdict := await self.gate.judged(judged_call(self.tool, args, self.folder, call)):
             case Deny(reason=reason):
                 call.branch.emit(_by_policy(verdict, self.tool, args, call))
@@ -221,7 +226,7 @@ class _Consent:
         )
 
     def _by_reply(self, word: DecidedBy, reply: Reply, ask: Ask, args: Mapping[str, Any], call: Call) -> Judged:
-        """What the person decided, or what the rule decides when nobody answers."""
+        """Return the decision of the user, or that of the rule if there was no answer."""
         kept = ", ".join(split_rules(kept_rule(reply, ask) or ""))
         by: dict[str, DecidedFor] = {"nobody": "rule" if ask.by else "mode", "hook": "hook"}
         rule = ask.by if reply.by == "nobody" else kept
@@ -230,7 +235,7 @@ class _Consent:
         return Judged(call.id, self.tool.name, word, who, rule, reply.text.strip(), args_hash(args), profile)
 
     async def _run_edited(self, reply: Reply, call: Call) -> ToolResult:
-        """Run what the person made of the call, when it is a call of the tool at all and no rule denies it."""
+        """Run the call as the user edited it, if its arguments are valid and no rule denies it."""
         edited: dict[str, Any] = reply.edited or {}
         if complaint := await self.checker.complaint(edited):
             return failure("invalid_parameters", f"The user changed the arguments, but they do not fit: {complaint}")
@@ -253,14 +258,14 @@ class _Consent:
 
 
 def kept_rule(reply: Reply, ask: Ask) -> str | None:
-    """Return the rules that an answer keeps, one a line; None when it keeps none."""
+    """Return the rules that an answer saves, one per line; None if none."""
     if reply.choice == "session":
         return reply.rule or ask.session_rule or ask.rule
     return reply.rule or ask.rule if reply.choice == "always" else None
 
 
 async def keep_rule(remember: Remember, reply: Reply, ask: Ask, call: Call) -> None:
-    """Keep the rules that a person's answer asks for, off the loop. When they can't be kept, say so and go on."""
+    """Save the rules of the user's answer, in a thread. On failure emit a notice and continue."""
     rule = kept_rule(reply, ask)
     if rule is None:
         return
@@ -282,3 +287,26 @@ def _denied(reply: Reply) -> ToolResult:
             "permission_denied", f"The user did not allow this call and said: {words}", hint="Do what they said."
         )
     return failure("permission_denied", "The user did not allow this call.")
+
+
+ALWAYS = frozenset({
+    *("activate_skill", "end_skill", "run_skill_script", "read_artifact", "tool_search"),
+    *("ask_user", "todo_write", "todo_read"),
+})  # fmt: skip
+"""Tools that every skill allows."""
+
+
+def within_skill(judge: CallJudge, limits: Callable[[], ActiveSkill | None]) -> CallJudge:
+    """Return ``judge`` limited to the tools that the active skill allows; other calls are denied before any rule
+    applies. ``limits`` returns None for no limit."""
+
+    def judged(request: JudgedCall) -> Judgement:
+        skill, tool = limits(), request.tool
+        if skill and tool.name not in ALWAYS:
+            allowed = {rule.partition("(")[0] for rule in skill.allowed_tools}
+            if tool.name not in allowed:
+                names = ", ".join(sorted(allowed))
+                return Deny(f"While the skill {skill.id} is active only these tools may be used: {names or 'none'}.")
+        return judge(request)
+
+    return judged

@@ -1,46 +1,56 @@
-"""Notices the same call again and again: a warning at the second; at the third another model goes on, once in a turn,
-where one is set for reasoning, else the person is asked.
+"""Guards for repeated calls: a warning or a question for calls in circles, and a cache for reading calls.
 
-A successful change of a file in between makes a repetition honest work (edit, test, edit, test) and starts anew.
-So does another result of a tool that is meant to be called again (``facts.repeatable``): polling is no loop while it
-brings news.
+The second identical call in a turn gets a warning. At the third, the reasoning model takes over once per turn if one is
+configured; else the user is asked. A successful change of a file in between resets the count (edit, test, edit, test),
+and so does a new result of a tool that is meant to be polled (``facts.repeatable``).
+
+The cache answers calls of tools with ``facts.cacheable``. Its key is the call with the state of the files that it
+names; writes clear the entries of their files, commands clear all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import takewhile
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ba_tui.core.errors import StopTurn
+from ba_tui.core.agent import Reasoner
+from ba_tui.core.errors import BaError, StopTurn
 from ba_tui.core.events import Notice
-from ba_tui.core.loop_limits import Reasoner
 from ba_tui.core.messages import ToolOutput, ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.core.tool import Call, Effect, Guard, Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.tools.failed import outcome
+from ba_tui.core.values import frozen
+from ba_tui.tools.failures import outcome
+
+if TYPE_CHECKING:
+    from cachetools import TTLCache
+
 
 WINDOW = 10
 WARNING = (
     "Note: this call is the same as an earlier one of this turn. If it did not bring you further, "
-    "change the approach; a third time the person is asked."
+    "change the approach; a third time the user is asked."
 )
 ESCALATED = (
     "Note: the same call of {tool} was made {count} times in this turn, which did not help. Another model made those "
-    "calls; you go on from here. Find out why they repeat and take another way: one more, and the person is asked."
+    "calls; you go on from here. Find out why they repeat and take another way: one more, and the user is asked."
 )
 
 
-class _Allowed(set[str]):
-    """The calls of one agent and turn that the person let go on."""
+class _AllowedCalls(set[str]):
+    """The repeated calls of an agent and turn that the user allowed."""
 
 
 class _Results(dict[str, bytes]):
-    """Hashes of what the newest calls of repeatable tools gave in one agent's turn, by the ids of the calls."""
+    """Hashes of the newest results of repeatable tools in an agent's turn, by call id."""
 
     def keep(self, id: str, result: ToolResult) -> bytes:
         given = f"{result.text}\0{result.meta}"
@@ -51,11 +61,11 @@ class _Results(dict[str, bytes]):
 
 
 def repeats(writers: Collection[str]) -> Guard:
-    """``writers``: the names of the tools that change files."""
+    """Return the guard against repeated calls. ``writers``: names of the tools that change files."""
 
     def guard(tool: Tool) -> Tool:
         async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-            allowed = call.branch.state(_Allowed)
+            allowed = call.branch.state(_AllowedCalls)
             before = call.branch.state(_Results) if tool.facts.repeatable else None
             same = _same_calls(call, writers, allowed)
             count = _fruitless(same, before)
@@ -78,7 +88,8 @@ def repeats(writers: Collection[str]) -> Guard:
 
 
 def _escalate(tool: Tool, call: Call, count: int) -> bool:
-    """Let the model of the slot reasoning go on for the rest of the turn; False when it was tried, or none is set."""
+    """Let the reasoning model answer for the rest of the turn; return False if it already did, or none is
+    configured."""
     reasoner = call.branch.state(Reasoner)
     name = "" if reasoner.asked else reasoner.name()
     if not name:
@@ -90,19 +101,19 @@ def _escalate(tool: Tool, call: Call, count: int) -> bool:
 
 
 def _fruitless(same: Sequence[ToolUse], results: Mapping[str, bytes] | None) -> int:
-    """Return how many times a call was made, itself included, of which the ``same`` calls before it brought nothing
-    new: with ``results``, only those count that gave what the newest gave."""
+    """Return how often a call was made in vain, including this one. With ``results``, earlier calls count only if
+    they returned the same as the newest."""
     if results is None or not same:
         return 1 + len(same)
     newest = results.get(same[0].id)
     if newest is None:
-        # Both calls run side by side: what the other one gives is not known.
+        # The other call still runs, so its result is unknown.
         return 1
     return 1 + sum(1 for _ in takewhile(lambda each: results.get(each.id) == newest, same))
 
 
 def _same_calls(call: Call, writers: Collection[str], allowed: Collection[str]) -> Sequence[ToolUse]:
-    """Return the same calls that were made since something else was achieved, the newest first."""
+    """Return the identical calls since the last progress, the newest first."""
     transcript = call.branch.transcript
     recent = _recent(transcript, call.id)
     if not recent or not any(_same(earlier, recent[0]) for earlier in recent[1:]):
@@ -120,7 +131,8 @@ def _same_calls(call: Call, writers: Collection[str], allowed: Collection[str]) 
 
 
 def _recent(transcript: Transcript, call_id: str) -> list[ToolUse]:
-    """The call and those made just before it in this turn, newest first: it costs the same in turns of any length."""
+    """Return this call and those just before it in this turn, the newest first. Takes the same time in turns of any
+    length."""
     found: list[ToolUse] = []
     for message in reversed(transcript.messages):
         if message.role == "user":
@@ -136,7 +148,7 @@ def _recent(transcript: Transcript, call_id: str) -> list[ToolUse]:
 
 
 def _same(one: ToolUse, other: ToolUse) -> bool:
-    """The same tool with equal arguments, in whatever order they were written."""
+    """Return whether both call the same tool with equal arguments, in any order."""
     try:
         return one.name == other.name and one.input == other.input
     except RecursionError:
@@ -144,7 +156,7 @@ def _same(one: ToolUse, other: ToolUse) -> bool:
 
 
 def _new(calls: Sequence[ToolUse], use: ToolUse) -> bool:
-    """Whether no call before ``use`` was the same."""
+    """Return whether no earlier call was identical."""
     return next(earlier for earlier in (*calls, use) if _same(earlier, use)).id == use.id
 
 
@@ -164,3 +176,120 @@ async def _ask(tool: Tool, args: Mapping[str, Any], call: Call, count: int) -> N
     if reply.choice == "deny":
         words = f" They said: {reply.text.strip()}" if reply.text.strip() else ""
         raise StopTurn(f"Stopped after {count} identical calls of {tool.name}.{words}", "Say what to do differently.")
+
+
+ENTRIES = 10_000
+LIFETIME = 3600.0
+
+
+@frozen
+class CachedResult:
+    """A cached result, its files, and its time by the clock, in seconds."""
+
+    result: ToolResult
+    paths: frozenset[str]
+    at: float
+
+
+class CallMemory:
+    """The cached results of a conversation. ``resolve`` turns a path argument into the file's path."""
+
+    def __init__(
+        self, resolve: Callable[[str], Path], clock: Callable[[], float] = time.monotonic, lifetime: float = LIFETIME
+    ) -> None:
+        self._resolve = resolve
+        self._clock = clock
+        self._lifetime = lifetime
+        self._kept: TTLCache[str, CachedResult] | None = None
+
+    def key(self, tool: Tool, args: Mapping[str, Any]) -> tuple[str, frozenset[str]] | None:
+        """Return a key of the call and the state of its files; None if that is unknown."""
+        paths: list[str] = []
+        marks: list[tuple[str, int, int]] = []
+        for name in tool.facts.paths:
+            value = args.get(name)
+            if value is None:
+                continue
+            try:
+                path = self._resolve(str(value))
+                state = path.stat()
+            except (OSError, ValueError, BaError):
+                return None
+            paths.append(str(path))
+            marks.append((str(path), state.st_mtime_ns, state.st_size))
+        try:
+            said = json.dumps([tool.name, tool.facts.version, dict(args), marks], sort_keys=True)
+        except (TypeError, ValueError, RecursionError):
+            return None
+        return said, frozenset(paths)
+
+    def find(self, key: str) -> ToolResult | None:
+        kept = self._cache().get(key)
+        if kept is None:
+            return None
+        age = max(0.0, self._clock() - kept.at)
+        note = f"(From memory: the same call, {age:.0f} s ago; the file has not changed since.)"
+        meta = {**kept.result.meta, "cached_s": round(age)}
+        return replace(kept.result, text=f"{kept.result.text}\n{note}", meta=meta)
+
+    def keep(self, key: str, paths: frozenset[str], result: ToolResult) -> None:
+        self._cache()[key] = CachedResult(result, paths, self._clock())
+
+    def forget(self, tool: Tool, args: Mapping[str, Any]) -> None:
+        """Remove the entries that a changing call may have made stale: those of its files, or all if its files are
+        unknown."""
+        if self._kept is None:
+            return
+        touched = {args[name] for name in tool.facts.paths if name in args}
+        if tool.effect is not Effect.WRITE or not touched:
+            self._kept.clear()
+            return
+        try:
+            files = {str(self._resolve(str(value))) for value in touched}
+        except (OSError, ValueError, BaError):
+            self._kept.clear()
+            return
+        for key in [key for key, kept in self._kept.items() if kept.paths & files]:
+            self._kept.pop(key, None)
+
+    def _cache(self) -> TTLCache[str, CachedResult]:
+        if self._kept is None:
+            from cachetools import TTLCache  # noqa: PLC0415 - loads with the first cacheable call
+
+            self._kept = TTLCache(ENTRIES, self._lifetime, timer=self._clock)
+        return self._kept
+
+
+def once(memory: CallMemory) -> Guard:
+    def guard(tool: Tool) -> Tool:
+        if tool.effect in {Effect.WRITE, Effect.EXECUTE}:
+            return replace(tool, run=_changing(tool, memory))
+        return replace(tool, run=_remembering(tool, memory)) if tool.facts.cacheable else tool
+
+    return guard
+
+
+def _changing(tool: Tool, memory: CallMemory) -> Callable[..., Any]:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        try:
+            return await tool.run(args, call)
+        finally:
+            memory.forget(tool, args)
+
+    return run
+
+
+def _remembering(tool: Tool, memory: CallMemory) -> Callable[..., Any]:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        before = memory.key(tool, args)
+        if before is None:
+            return await tool.run(args, call)
+        if known := memory.find(before[0]):
+            return known
+        result = await tool.run(args, call)
+        # The file may have changed while it was read.
+        if not result.is_error and memory.key(tool, args) == before:
+            memory.keep(*before, result)
+        return result
+
+    return run

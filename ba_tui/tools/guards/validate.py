@@ -1,19 +1,22 @@
-"""Checks arguments against the tool's schema before anything else happens with them.
+"""Checks arguments of calls against the tool's JSON Schema, and schemas themselves. Draft 2020-12, no network.
 
-The messages are for a model that shall correct its call. How a misfit is worded stands in planning/schemas.py.
+The messages are for a model that has to correct its call.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from ba_tui.core.results import ToolResult, failure
-from ba_tui.core.text.wording import sentence
+from ba_tui.core.text.wording import clipped, did_you_mean, sentence, suggestion
 from ba_tui.core.tool import Call, Tool
+from ba_tui.settings.document import KeyPath
 
 LARGEST = 10_000_000
 DEEPEST = 100
@@ -21,7 +24,7 @@ SHOWN = 3
 
 
 _FLAT = {"type", "properties", "required", "additionalProperties"}
-_PLAIN: Mapping[str, tuple[type, str, str]] = {
+_SIMPLE_TYPES: Mapping[str, tuple[type, str, str]] = {
     "string": (str, "minLength", "maxLength"),
     "integer": (int, "minimum", "maximum"),
     "boolean": (bool, "", ""),
@@ -29,7 +32,7 @@ _PLAIN: Mapping[str, tuple[type, str, str]] = {
 
 
 class _Bounds(NamedTuple):
-    """Of a value, or of the length of a text."""
+    """The range of a value, or of a text's length."""
 
     kind: type
     least: float
@@ -37,8 +40,8 @@ class _Bounds(NamedTuple):
 
 
 class Checker:
-    """One tool's schema. jsonschema takes long to import, so it is loaded off the loop, and only for a call that does
-    not plainly fit."""
+    """Checks arguments against one schema. jsonschema is slow to import, so it loads in a thread, and only for
+    arguments that a quick check does not accept."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -46,7 +49,7 @@ class Checker:
         self._validator: Any = None
 
     async def complaint(self, args: Mapping[str, Any]) -> str | None:
-        """What is wrong with ``args``; None when nothing is."""
+        """Return what is wrong with ``args``; None if they are valid."""
         size, depth = _measure(args)
         if size > LARGEST:
             return f"The arguments are larger than {LARGEST // 1_000_000} MB."
@@ -63,7 +66,7 @@ class Checker:
         return " ".join(found[:SHOWN]) + more
 
     def _fits(self, args: Mapping[str, Any]) -> bool:
-        """Whether nothing is missing and all that is there is plain and within its bounds, as in most calls."""
+        """Return whether ``args`` are complete and each value is simple and within its bounds, as in most calls."""
         if self._plain is None or not all(name in args for name in self._schema.get("required", ())):
             return False
         for name, value in args.items():
@@ -87,8 +90,7 @@ def validate(tool: Tool) -> Tool:
 
 
 def _plain(schema: Mapping[str, Any]) -> Mapping[str, _Bounds] | None:
-    """The parameters that are text, a whole number, or yes and no, within bounds; None where a schema says more than
-    which there are."""
+    """Return the bounds of the text, integer and boolean parameters; None for a schema with further rules."""
     properties = schema.get("properties", {})
     if schema.keys() - _FLAT or schema.get("type") != "object" or not isinstance(properties, dict):
         return None
@@ -96,7 +98,7 @@ def _plain(schema: Mapping[str, Any]) -> Mapping[str, _Bounds] | None:
     for name, part in cast("dict[str, Any]", properties).items():
         match part:
             case {"type": "string" | "integer" | "boolean" as named, **more}:
-                kind, low, high = _PLAIN[named]
+                kind, low, high = _SIMPLE_TYPES[named]
                 least, most = more.pop(low, -math.inf), more.pop(high, math.inf)
                 more.pop("description", None)
                 if not more and isinstance(least, int | float) and isinstance(most, int | float):
@@ -113,7 +115,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 
 def _measure(args: Mapping[str, Any]) -> tuple[int, int]:
-    """About how many bytes, and how many levels deep; stops counting where a limit is passed."""
+    """Return the approximate size in bytes and the depth; stops counting at a limit."""
     size, deepest = 0, 0
     todo: list[tuple[Any, int]] = [(args, 1)]
     while todo and size <= LARGEST and deepest <= DEEPEST:
@@ -133,9 +135,106 @@ def _measure(args: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _lines(error: Any) -> Iterator[str]:
-    from ba_tui.tools.schemas import violations  # noqa: PLC0415 - most calls fit
-
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
     leads = {"required": f"{where or 'The call'} ", "type": f"{where or 'The arguments'}: "}
     lead = leads.get(error.validator, f"{where}: " if where else "")
     return (sentence(lead + text) for _, text in violations(error))
+
+
+Complaint = tuple[KeyPath, str]
+_PLAIN = {"type", "required", "additionalProperties", "$defs", "properties"}
+"""Keywords that can be checked while some values of the object are unknown."""
+_KINDS = {
+    "str": "string ",
+    "bool": "boolean ",
+    "int": "integer ",
+    "float": "number ",
+    "list": "array ",
+    "dict": "object ",
+}
+
+
+def schema_complaint(schema: Mapping[str, Any]) -> Complaint | None:
+    """Return the place and reason of the first error in ``schema``."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.15 s, and only where there are workflows
+
+    meta: Any = Draft202012Validator.META_SCHEMA
+    found = complaints(dict(schema), meta) or complaints(None, schema, only_broken=True)
+    return (found[0][0], f"is not a valid JSON Schema: {found[0][1]}") if found else None
+
+
+def complaints(value: Any, schema: Mapping[str, Any], *, only_broken: bool = False) -> list[Complaint]:
+    """Return where ``value`` violates ``schema``, with the expected value and the nearest name.
+
+    ``only_broken``: report only errors in the schema itself.
+    """
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - see above
+    from referencing import Registry  # noqa: PLC0415 - comes with jsonschema
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
+    nothing_else: Any = Registry()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    validator: Any = Draft202012Validator(dict(schema), registry=nothing_else)
+    try:
+        found = [line for error in validator.iter_errors(value) for line in violations(error)]
+    except Unresolvable as error:
+        return [((), f"the schema refers to {error.ref}, which is not in it")]
+    except (re.error, RecursionError) as error:
+        return [((), f"the schema has a pattern or a reference that can't be used: {error}")]
+    return [] if only_broken else found
+
+
+def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return ``value`` with the defaults of ``schema`` for missing fields, in nested objects too."""
+    properties: Any = schema.get("properties")
+    if not isinstance(value, dict) or not isinstance(properties, dict):
+        return cast("Any", value)
+    found = {**cast("dict[str, Any]", value)}
+    for name, part in cast("dict[str, Any]", properties).items():
+        inner = cast("dict[str, Any]", part) if isinstance(part, dict) else {}
+        if name in found:
+            found[name] = with_defaults(found[name], inner)
+        elif "default" in inner:
+            found[name] = inner["default"]
+    return found
+
+
+def literal_complaints(args: Mapping[str, Any], schema: Mapping[str, Any], unsure: Sequence[str]) -> list[Complaint]:
+    """Return the complaints about arguments of which those in ``unsure`` are unknown before the run."""
+    properties: Any = schema.get("properties", {})
+    known = {name: True if name in unsure else part for name, part in dict(properties).items()}
+    kept = {key: part for key, part in schema.items() if not unsure or key in _PLAIN}
+    return complaints(dict(args), {**kept, "properties": known})
+
+
+def violations(error: Any) -> Iterator[Complaint]:
+    """Yield the complaints that a ValidationError of jsonschema contains."""
+    at: KeyPath = tuple(error.absolute_path)
+    schema, got, expected = error.schema, error.instance, error.validator_value
+    match error.validator:
+        case "required":
+            for name in (name for name in expected if name not in got):
+                part = schema.get("properties", {}).get(name)
+                kind = f" ({part['type']})" if isinstance(part, dict) and "type" in part else ""
+                yield at, f"lacks {name!r}{kind}"
+        case "additionalProperties" if expected is False:
+            known = list(schema.get("properties", {}))
+            for name in sorted(set(got) - set(known)):
+                yield (*at, name), f"unknown parameter {str(name)[:100]!r}; {suggestion(str(name), known)}"
+        case "type":
+            kinds = expected if isinstance(expected, str) else " or ".join(expected)
+            yield at, f"expected {kinds}, got {_KINDS.get(got.__class__.__name__, '')}{as_json(got)}"
+        case "enum":
+            choices = [str(each) for each in expected]
+            close = did_you_mean(str(got)[:100], choices)
+            yield at, f"expected one of {', '.join(choices)}, got {as_json(got)}{close}"
+        case "minimum" | "maximum" | "minLength" | "maxLength" | "minItems" | "maxItems" | "exclusiveMinimum":
+            yield at, f"expected {error.validator} {expected}, got {as_json(got)}"
+        case "anyOf" | "oneOf" if error.context:
+            yield at, next(violations(error.context[0]))[1]
+        case _:
+            yield at, error.message[:300]
+
+
+def as_json(value: Any) -> str:
+    """Return ``value`` as JSON for a message, cut at 80 characters."""
+    return clipped(json.dumps(value, ensure_ascii=False, default=str), 80)

@@ -1,6 +1,7 @@
-"""What the model reads of a declared tool, derived from its type hints and docstring; and how it is called with JSON.
+"""Declares tools: the decorator ``tool``, and what the model reads of a tool, derived from its type hints and
+docstring.
 
-Runs in the worker process: pydantic does the deriving, and the declared code is at hand only there.
+Tool files import the decorator; everything else runs in the worker process, which has loaded the code.
 """
 
 from __future__ import annotations
@@ -10,19 +11,129 @@ import re
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, get_origin, overload
 
 from ba_tui.core.effects import Effect
 from ba_tui.core.results import OutputLevel
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import suggestion
-from ba_tui.tools.own.decorator import MARK, NAME, Declaration
+from ba_tui.core.values import frozen, late
+
+MARK = "__ba_tool__"
+NAME = regex(r"[a-z][a-z0-9_-]{0,63}")
+"""Valid names of tools."""
+# Needed to describe tools, not to call them.
+schema_complaint = late("ba_tui.tools.guards.validate:schema_complaint")
+
+
+def is_tool_name(text: str) -> bool:
+    return NAME.fullmatch(text) is not None
+
+
+class ToolOptions(TypedDict, total=False):
+    """The options of ``@tool(…)``, all optional."""
+
+    name: str
+    """By default the name of the function, or of the class in lower case with underscores."""
+    description: str
+    """By default the docstring without its list of arguments."""
+    effect: Literal["read", "write", "execute", "network"]
+    """The strongest effect of the tool; the default is ``execute``. Only ``read`` runs without a question: in the
+    sandbox, without network, and able to write only temporary files. Without a sandbox it asks, too."""
+    target: str
+    """The parameter that names the object of a call; the call's row shows it, and rules match it."""
+    paths: Sequence[str]
+    """The parameters with file paths, which must be in the workspace, as for built-in tools."""
+    timeout: float | None
+    """Time limit of a call in seconds, 120 by default."""
+    category: str
+    tags: Sequence[str]
+    level: Literal["brief", "standard", "full"]
+    """The amount of a result that the model reads."""
+    needs: Sequence[str]
+    """Modules and programs that the tool needs; the model reads which one is missing."""
+    schema: Mapping[str, Any]
+    """A JSON Schema of the parameters, instead of the one derived from type hints."""
+    examples: Sequence[Mapping[str, Any]]
+    """Arguments of typical calls, for models that write calls as text."""
+    version: str
+    idempotent: bool
+    """Whether a failed call may be repeated without harm; by default true for reading tools."""
+    repeatable: bool
+    """True for a tool that is called again with the same arguments, such as a status query. A call then counts as
+    repeated only if its result is the same."""
+    cacheable: bool
+    """True if the same arguments and unchanged files of ``paths`` always give the same result."""
+    subagents: bool
+    """False hides the tool from sub-agents."""
+
+
+@frozen
+class Declaration:
+    """The options as given. They are checked when the tool is described, which words all complaints."""
+
+    name: str = ""
+    description: str = ""
+    effect: str = "execute"
+    target: str = ""
+    paths: Sequence[str] = ()
+    timeout: float | None = 120
+    category: str = "other"
+    tags: Sequence[str] = ()
+    level: str = "standard"
+    needs: Sequence[str] = ()
+    schema: Mapping[str, Any] | None = None
+    examples: Sequence[Mapping[str, Any]] = ()
+    version: str = "1"
+    idempotent: bool | None = None
+    repeatable: bool = False
+    cacheable: bool = False
+    subagents: bool = True
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def tool(declared: F, /) -> F: ...
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+def tool(declared: Any = None, /, **options: Any) -> Any:
+    """Make a tool of a typed function with a docstring, or of a class with a method ``run``.
+
+    The function stays what it is and can be called and tested as before::
+
+        @tool(effect="network", target="city")
+        def weather(city: str, days: int = 1) -> str:
+            \"\"\"Forecast for a city. Use it for questions about the coming days.
+
+            Args:
+                city: Its name, with the country where it is not clear.
+                days: How many days, 1 to 7.
+            \"\"\"
+    """
+    known = [field.name for field in fields(Declaration)]
+    for option in options:
+        if option not in known:
+            raise TypeError(f"@tool has no option {option!r}; {suggestion(option, known)}")
+    declaration = Declaration(**options)
+
+    def mark(found: Any) -> Any:
+        if not callable(found):
+            raise TypeError(f"@tool decorates a function or a class, not {type(found).__name__}.")
+        setattr(found, MARK, declaration)
+        return found
+
+    return mark if declared is None else mark(declared)
+
 
 MAX_DESCRIPTION = 8_000
 
 
 class ToolFault(Exception):
-    """What is wrong with a declared tool or what it returned, in words. ``line`` of its file, 0 when unknown."""
+    """An error in a declared tool or in its result. ``line`` of its file; 0 if unknown."""
 
     def __init__(self, text: str, line: int = 0) -> None:
         super().__init__(text)
@@ -30,7 +141,7 @@ class ToolFault(Exception):
 
 
 class DeclaredTool:
-    """One declared tool: ``record`` is what is told about it, ``bind`` makes arguments of JSON.
+    """A declared tool: ``record`` describes it, ``bind`` converts JSON arguments.
 
     Raises:
         ToolFault: it can't be a tool.
@@ -54,7 +165,8 @@ class DeclaredTool:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What the client is told. Calls need none of it, and to check the schema takes as long as a worker's start.
+        """Return the description for the client. Calls do not need it, and checking the schema takes as long as
+        starting a worker.
 
         Raises:
             ToolFault: a part of it can't be told.
@@ -65,7 +177,7 @@ class DeclaredTool:
             raise ToolFault(f"{self.found.__name__}: {error}", self.line) from error
 
     def bind(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments of the types that the function asks for.
+        """Convert ``args`` to keyword arguments of the function's types.
 
         Raises:
             pydantic.ValidationError: they do not fit.
@@ -112,8 +224,6 @@ class DeclaredTool:
         }
 
     def _schema(self) -> dict[str, Any]:
-        from ba_tui.tools.schemas import schema_complaint  # noqa: PLC0415 - only to describe, never to call
-
         if self._model is None:
             given: Any = self.declaration.schema
         else:
@@ -127,11 +237,11 @@ class DeclaredTool:
         return schema
 
 
-class _Words:
-    """A docstring, taken apart: the words on the tool and those on each parameter."""
+class _DocWords:
+    """A parsed docstring: the text on the tool, and that on each parameter."""
 
     def __init__(self, text: str) -> None:
-        import docstring_parser  # noqa: PLC0415 - only to describe, never to call
+        import docstring_parser  # noqa: PLC0415 - needed to describe, not to call
 
         try:
             parsed = docstring_parser.parse(inspect.cleandoc(text))
@@ -146,7 +256,7 @@ class _Words:
 
 
 def declared_in(module: Any) -> Iterator[Any]:
-    """The declared tools of a module, in the order of their lines. ``__all__`` wins over what stands in it.
+    """Yield the declared tools of a module in the order of lines, or those in ``__all__``.
 
     Raises:
         ToolFault: ``__all__`` names something that is not there.
@@ -174,10 +284,10 @@ def line_of(found: Any) -> int:
         return 0
 
 
-def _docstring(found: Any, function: Any) -> _Words:
-    words = _Words(found.__doc__ or "")
+def _docstring(found: Any, function: Any) -> _DocWords:
+    words = _DocWords(found.__doc__ or "")
     if function is not found and function.__doc__:
-        of_run = _Words(function.__doc__)
+        of_run = _DocWords(function.__doc__)
         words.description = words.description or of_run.description
         words.parameters |= of_run.parameters
     return words
@@ -199,8 +309,8 @@ def _parameters(function: Callable[..., Any], *, method: bool) -> list[inspect.P
     return found
 
 
-def _model(parameters: Sequence[inspect.Parameter], words: _Words) -> Any:
-    """A pydantic model of the parameters. Fields have names of their own, so that none meets one of pydantic's."""
+def _model(parameters: Sequence[inspect.Parameter], words: _DocWords) -> Any:
+    """Return a pydantic model of the parameters. Its fields have invented names that can't collide with pydantic's."""
     from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 - heavy; ``declared_tools`` is imported for its names too
     from pydantic.errors import PydanticUserError  # noqa: PLC0415
 
@@ -216,7 +326,7 @@ def _model(parameters: Sequence[inspect.Parameter], words: _Words) -> Any:
 
 
 def _said(annotation: Any) -> str:
-    """The words in ``Annotated[int, "words"]``."""
+    """Return the text in ``Annotated[int, "text"]``."""
     if get_origin(annotation) is not Annotated:
         return ""
     return next((" ".join(each.split()) for each in get_args(annotation)[1:] if isinstance(each, str)), "")
@@ -226,7 +336,7 @@ def _generated(model: Any) -> dict[str, Any]:
     from pydantic.errors import PydanticUserError  # noqa: PLC0415 - see _model
 
     with warnings.catch_warnings():
-        # A default that is no JSON is left out of the schema; the function has it all the same.
+        # A default that is not JSON is left out of the schema, but the function still has it.
         warnings.simplefilter("ignore")
         try:
             return model.model_json_schema(by_alias=True)
@@ -235,7 +345,7 @@ def _generated(model: Any) -> dict[str, Any]:
 
 
 def _without_titles(schema: Any, *, names: bool = False) -> Any:
-    """``schema`` without the titles that pydantic makes up. ``names``: its keys are names that the author chose."""
+    """Return ``schema`` without generated titles. ``names``: its keys are names that the author chose."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

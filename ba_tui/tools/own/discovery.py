@@ -1,6 +1,6 @@
-"""Finds people's own tools: files in folders, and modules that installed packages offer. Notices what changed.
+"""Finds the user's own tools in files and installed packages, and notices changes.
 
-What a file holds is asked of a worker process and kept in a cache, so that no code of theirs runs here, nor at a start.
+A worker process describes the content of a file; the description is cached, so a start runs no such code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
-from ba_tui.core.values import frozen
+from ba_tui.core.values import frozen, late
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import open_regular, save_whole
 
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from ba_tui.permissions.sandbox.confinement import Sandbox
     from ba_tui.tools.own.workers import Code, WorkerPool
 
-ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow", "mcp"]
+# Most users have no own tools.
+make_code, make_pool, describe = (
+    late(f"ba_tui.tools.own.workers:{name}") for name in ("Code", "WorkerPool", "describe")
+)
+ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow", "mcp", "feature"]
 GROUP = "ba.tools"
 LOAD_SECONDS = 10.0
 MAX_FILES = 500
@@ -38,7 +42,7 @@ NOT_TOOLS = ("test_", "_", ".")
 
 @frozen
 class ToolProblem:
-    """Something that keeps a tool out: which file, in which line, and what; ``trace`` is for a closer look."""
+    """An error that makes a tool unusable: file, line and reason; ``trace``: the traceback."""
 
     file: str
     text: str
@@ -51,7 +55,7 @@ class ToolProblem:
 
 @frozen
 class ToolFolder:
-    """Where tool files lie. ``trusted`` is asked at every look: code of an untrusted folder is not even loaded."""
+    """A folder of tool files. ``trusted`` is checked each time: code of an untrusted folder is not even loaded."""
 
     path: Path
     origin: ToolOrigin
@@ -60,7 +64,7 @@ class ToolFolder:
 
 @frozen
 class Module:
-    """One file or package module: what it holds, who runs it, or why it can't be used."""
+    """A file or package module: its tools and the pool that runs them, or why it can't be used."""
 
     origin: ToolOrigin
     pool: WorkerPool
@@ -75,9 +79,9 @@ class Module:
 
 @frozen
 class DiscoveryOptions:
-    """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools too.
-    ``project``: where code of the project's own runs; None: where all other does. ``sandbox`` holds tools that declare
-    to only read. ``refusal``: why a file may not be used, empty when it may."""
+    """``folders`` first to last; ``cache`` is a file; ``packages``: whether installed packages may offer tools.
+    ``project``: settings for workers of the project's code; None: those of all workers. ``sandbox`` confines tools
+    that only read. ``refusal`` returns why a file may not be used; empty if it may."""
 
     folders: Sequence[ToolFolder]
     worker_settings: WorkerSettings
@@ -93,17 +97,17 @@ class DiscoveryOptions:
 
 
 class Discovery:
-    """Blocks while it looks, so it is for a thread. A look at files that did not change costs a stat each."""
+    """Finds tools; blocks, so call it in a thread. An unchanged file costs one stat."""
 
     def __init__(self, options: DiscoveryOptions) -> None:
         self._options = options
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
         self._kept = _Cache(options.cache)
-        self._offered: list[_Seen] | None = None
+        self._offered: list[_FoundCode] | None = None
 
     def look(self) -> Sequence[Module]:
-        """All modules in stable order. Those that changed have a new pool; the old ones run nothing any more."""
+        """Return all modules in stable order. Changed ones have a new pool; their old pools run nothing any more."""
         with self._lock:
             seen = list(self._seen())
             fresh = [each for each in seen if not self._known(each)]
@@ -125,11 +129,11 @@ class Discovery:
             for module in self._modules.values():
                 module.pool.close()
 
-    def _known(self, seen: _Seen) -> bool:
+    def _known(self, seen: _FoundCode) -> bool:
         module = self._modules.get(seen.key)
         return module is not None and module.signature == seen.signature
 
-    def _seen(self) -> Iterator[_Seen]:
+    def _seen(self) -> Iterator[_FoundCode]:
         for folder in self._options.folders:
             if folder.path.is_dir() and folder.trusted():
                 yield from _files(folder)
@@ -138,37 +142,36 @@ class Discovery:
                 self._offered = self._kept.offered()
             yield from self._offered
 
-    def _loaded(self, seen: _Seen) -> Module:
-        from ba_tui.tools.own.workers import Code, WorkerPool  # noqa: PLC0415 - many people have no tools of their own
-
+    def _loaded(self, seen: _FoundCode) -> Module:
         worker_settings = self._options.settings_for(seen.origin)
+
+        def unusable(why: str) -> Module:
+            pool = make_pool(make_code(seen.file, seen.module, ""), worker_settings)
+            return _module(seen, pool, {"failed": {"text": why}})
+
         if seen.file and (why := self._options.refusal(Path(seen.file))):
-            told = {"failed": {"text": f"ba did not read it: {why}"}}
-            return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
+            return unusable(f"ba did not read it: {why}")
         if (kept := self._kept.get(seen)) is not None:
-            code = Code(seen.file, seen.module, kept["digest"])
-            return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), kept["reply"])
+            code = make_code(seen.file, seen.module, kept["digest"])
+            return _module(seen, make_pool(code, worker_settings, self._options.sandbox), kept["reply"])
         try:
-            code = Code(seen.file, seen.module, _digest(seen.file))
+            code = make_code(seen.file, seen.module, _digest(seen.file))
         except OSError as error:
-            told = {"failed": {"text": f"it can't be read: {error.strerror or error}"}}
-            return _module(seen, WorkerPool(Code(seen.file, seen.module, ""), worker_settings), told)
+            return unusable(f"it can't be read: {error.strerror or error}")
         reply, lasting = self._describe(code, worker_settings, self._loading(seen.origin))
         if lasting:
             self._kept.put(seen, {"digest": code.digest, "reply": reply})
-        return _module(seen, WorkerPool(code, worker_settings, self._options.sandbox), reply)
+        return _module(seen, make_pool(code, worker_settings, self._options.sandbox), reply)
 
     def _loading(self, origin: ToolOrigin) -> Sandbox | None:
-        """What keeps code of a project from writing while it is only asked what it holds; None where nothing can."""
+        """Return the sandbox for describing a project's code; None if there is none."""
         sandbox = self._options.sandbox
         return sandbox if origin == "project" and sandbox and not sandbox.unheld() else None
 
     def _describe(
         self, code: Code, worker_settings: WorkerSettings, sandbox: Sandbox | None
     ) -> tuple[dict[str, Any], bool]:
-        """What a worker says of the code, and whether it would say the same at the next start."""
-        from ba_tui.tools.own.workers import describe  # noqa: PLC0415 - see _loaded
-
+        """Return a worker's description of the code, and whether it may be cached."""
         try:
             reply = asyncio.run(describe(code, worker_settings, self._options.patience, sandbox))
         except WorkerTimeout:
@@ -184,8 +187,8 @@ class Discovery:
 
 
 @frozen
-class _Seen:
-    """Code that is there now. ``signature`` changes with it."""
+class _FoundCode:
+    """A found file or module. ``signature`` changes with its code."""
 
     origin: ToolOrigin
     signature: str
@@ -197,8 +200,8 @@ class _Seen:
         return self.file or self.module
 
 
-def _files(folder: ToolFolder) -> Iterator[_Seen]:
-    """The tool files of a folder. Modules beside them that begin with ``_`` are theirs: a change there is a change."""
+def _files(folder: ToolFolder) -> Iterator[_FoundCode]:
+    """Yield the tool files of a folder. Their signatures include the modules ``_*.py`` in the folder."""
     found: list[tuple[str, str]] = []
     beside: list[str] = []
     try:
@@ -210,7 +213,7 @@ def _files(folder: ToolFolder) -> Iterator[_Seen]:
             status = path.stat()
             signature = f"{status.st_mtime_ns} {status.st_size} {status.st_ino} {status.st_nlink}"
         except FileNotFoundError:
-            # It is gone already, or the mark that an editor leaves beside an open file.
+            # The file is gone, or a lock of an editor.
             continue
         except OSError as error:
             signature = str(error.strerror)
@@ -219,28 +222,29 @@ def _files(folder: ToolFolder) -> Iterator[_Seen]:
         elif is_tool_file(path):
             found.append((str(path), signature))
     for name, signature in found:
-        yield _Seen(folder.origin, "\n".join((signature, *beside)), file=name)
+        yield _FoundCode(folder.origin, "\n".join((signature, *beside)), file=name)
 
 
 def is_tool_file(path: Path) -> bool:
-    """Tests and private modules lie beside tools and are none: ``test_x.py``, ``conftest.py``, ``_x.py``."""
+    """Return whether ``path`` is a tool file, and not a test or a private module: ``test_x.py``, ``conftest.py``,
+    ``_x.py``."""
     return not path.name.startswith(NOT_TOOLS) and path.name != "conftest.py"
 
 
 @lru_cache(maxsize=1)
-def _offered(installed: tuple[str, ...]) -> tuple[_Seen, ...]:
-    """Return what packages offer where these are ``installed``: asked once in a process until something changes."""
-    from importlib import metadata  # noqa: PLC0415 - what was found is kept until something is installed
+def _offered(installed: tuple[str, ...]) -> tuple[_FoundCode, ...]:
+    """Return the modules that packages offer; ``installed`` is the cache key."""
+    from importlib import metadata  # noqa: PLC0415 - the result is cached until a package changes
 
     del installed
     return tuple(
-        _Seen("package", f"{entry.name} {entry.dist.version if entry.dist else ''}", module=entry.value)
+        _FoundCode("package", f"{entry.name} {entry.dist.version if entry.dist else ''}", module=entry.value)
         for entry in metadata.entry_points(group=GROUP)
     )
 
 
 def _installed() -> list[str]:
-    """Where packages lie, and when something was last installed there or removed."""
+    """Return the folders of packages with their modification times."""
     found: list[str] = []
     for place in sys.path:
         with suppress(OSError):
@@ -250,14 +254,14 @@ def _installed() -> list[str]:
 
 
 def _digest(file: str) -> str:
-    """Empty for what is no file. Raises OSError."""
+    """Return the digest of a file; empty if it is no file. Raises OSError."""
     if not file:
         return ""
     with open_regular(Path(file)) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _module(seen: _Seen, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
+def _module(seen: _FoundCode, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
     records: Any = reply.get("tools")
     if isinstance(records, list):
         return Module(seen.origin, pool, seen.signature, cast("list[dict[str, Any]]", records))
@@ -271,7 +275,7 @@ def _module(seen: _Seen, pool: WorkerPool, reply: Mapping[str, Any]) -> Module:
 
 @dataclass(slots=True)
 class _Cache:
-    """What files held when they were last asked, by path. Of no worth to anybody, so trouble with it is no trouble."""
+    """The cached descriptions of files, by path. Errors of the cache are ignored."""
 
     path: Path | None
     _entries: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -293,8 +297,9 @@ class _Cache:
             packages: Any = whole.get("packages")
             self._packages = cast("dict[str, Any]", packages) if isinstance(packages, dict) else {}
 
-    def offered(self) -> list[_Seen]:
-        """What packages offer. Asking each takes a fiftieth of a second, so it is done when one came or went."""
+    def offered(self) -> list[_FoundCode]:
+        """Return the modules that packages offer. Reading them takes about 20 ms, so it is repeated only after a
+        change."""
         installed = _installed()
         match self._packages:
             case {"installed": found, "none": True} if found == installed:
@@ -306,13 +311,13 @@ class _Cache:
         self.save()
         return offered
 
-    def get(self, seen: _Seen) -> dict[str, Any] | None:
+    def get(self, seen: _FoundCode) -> dict[str, Any] | None:
         found: Any = self._entries.get(seen.key)
         entry = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         fits = entry.get("signature") == seen.signature and isinstance(entry.get("reply"), dict)
         return entry if fits and isinstance(entry.get("digest"), str) else None
 
-    def put(self, seen: _Seen, entry: Mapping[str, Any]) -> None:
+    def put(self, seen: _FoundCode, entry: Mapping[str, Any]) -> None:
         self._entries[seen.key] = {"signature": seen.signature, **entry}
         self._changed = True
 
@@ -328,5 +333,5 @@ class _Cache:
 
 
 def _maker() -> str:
-    """Who described: another Python or another ba may do it differently."""
+    """Return the version of Python and ba, on which descriptions depend."""
     return f"ba {__version__}, python {sys.version.partition(' ')[0]} at {sys.executable}"

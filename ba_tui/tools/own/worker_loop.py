@@ -1,6 +1,6 @@
-"""The work of a worker process: loads one tool file, tells what is in it, and runs its tools, one call after the other.
+"""The program of a worker process: loads one tool file, describes it, and runs its tools, one call at a time.
 
-Whatever a tool does becomes a reply here, or ends the process, which the client notices.
+Every outcome of a tool becomes a reply, or ends the process, which the client notices.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REFUSALS = {
 
 
 def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
-    """Answer requests until the client is gone. ``file`` or ``module`` is loaded at the first one."""
+    """Answer requests until the client disconnects. ``file`` or ``module`` is loaded by the first one."""
     loaded: dict[str, DeclaredTool] = {}
     instances: dict[str, Any] = {}
     own = os.getpid()
@@ -57,7 +57,7 @@ def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
         except BaseException as error:  # noqa: BLE001 - any failure becomes a reply
             reply = {"failed": _failure(error, file)}
         if os.getpid() != own:
-            # The tool forked and both sides came back here; only the first may answer.
+            # The tool forked and both processes returned; only the parent may answer.
             os._exit(0)
         _flush()
         return {**reply, "left": len(_left_running())}
@@ -66,7 +66,7 @@ def main(channel: WorkerChannel, file: str, module: str, digest: str) -> None:
 
         @cache
         def runner() -> asyncio.Runner:
-            """One loop for all calls, as what a tool keeps may belong to it."""
+            """Return one event loop for all calls, as a tool's state may belong to it."""
             import asyncio  # noqa: PLC0415 - a quarter of the start, and most tools are plain functions
 
             return until_the_end.enter_context(asyncio.Runner())
@@ -90,14 +90,14 @@ def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
 
 
 class _Plain(SourceFileLoader):
-    """Compiles what stands in the source: a ``__pycache__`` beside a tool file is neither read nor written."""
+    """Compiles the source itself: no ``__pycache__`` is read or written."""
 
     def get_code(self, fullname: str) -> CodeType:
         return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
 
 
-class _Beside:
-    """Finds modules that lie beside a tool file. Last for plain names, so that none hides a library's."""
+class _SiblingModules:
+    """Finds modules in the folder of a tool file. Consulted last for top-level names, so that none hides a library."""
 
     def __init__(self, folder: str, *, top: bool) -> None:
         self._folder = folder
@@ -122,8 +122,8 @@ def _from_file(path: Path, digest: str) -> ModuleType:
     if digest and hashlib.sha256(data).hexdigest() != digest:
         raise ToolFault("the file changed meanwhile; the new version is available from the next prompt on")
     folder = str(path.parent)
-    sys.meta_path.insert(0, _Beside(folder, top=False))
-    sys.meta_path.append(_Beside(folder, top=True))
+    sys.meta_path.insert(0, _SiblingModules(folder, top=False))
+    sys.meta_path.append(_SiblingModules(folder, top=True))
     name = f"ba_tool_{path.stem}"
     spec = spec_from_file_location(name, path, loader=_Given(name, str(path), data))
     if spec is None or spec.loader is None:
@@ -134,7 +134,7 @@ def _from_file(path: Path, digest: str) -> ModuleType:
 
 
 class _Given(SourceFileLoader):
-    """Runs the bytes that were looked at, whatever the file holds by now."""
+    """Runs the checked bytes, even if the file has changed since."""
 
     def __init__(self, name: str, path: str, data: bytes) -> None:
         super().__init__(name, path)
@@ -202,7 +202,7 @@ def _failure(error: BaseException, file: str) -> dict[str, Any]:
 
 
 def _refused(error: BaseException) -> str:
-    """What the system may have refused a tool that only reads: ``write``, ``network``, ``hidden``, or nothing."""
+    """Return what the system may have refused to a reading tool: ``write``, ``network``, ``hidden``, or nothing."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -220,14 +220,14 @@ def _refused(error: BaseException) -> str:
 
 
 def _printed(error: BaseException) -> str:
-    """What a command that failed had printed, where the tool kept it."""
+    """Return the output of a failed command if the error has it."""
     parts = (getattr(error, "output", None), getattr(error, "stderr", None))
     return "".join(part if isinstance(part, str) else part.decode(errors="replace") for part in parts
                    if isinstance(part, str | bytes))  # fmt: skip
 
 
 def _elsewhere_at_home(name: object) -> bool:
-    """Whether ``name`` is a path of the home folder outside the project."""
+    """Return whether ``name`` is a path in the home folder outside the project."""
     if not isinstance(name, str):
         return False
     path, home = os.path.abspath(name), os.path.expanduser("~")  # noqa: PTH100, PTH111 - must not raise
@@ -253,7 +253,7 @@ def _line(error: BaseException, file: str) -> int:
 
 
 def _trace(error: BaseException, file: str) -> str:
-    """The way through the tool's own code: how it was called is no news, and a file that does not parse has none."""
+    """Return the traceback of the tool's own code, without our callers; empty for a syntax error."""
     own = error.__traceback__
     while own is not None and own.tb_frame.f_code.co_filename != file:
         own = own.tb_next
@@ -266,16 +266,16 @@ def _trace(error: BaseException, file: str) -> str:
 
 
 def _left_running() -> list[int]:
-    """Processes that the last call left behind, as far as /proc tells."""
+    """Return the processes that the last call left running, by /proc."""
     before, now = None, _below()
     while before != now:
-        # One that ended between two looks may have left another, which was not to be seen before.
+        # A process that ended between two looks may have left a child that was not visible before.
         before, now = now, _below()
     return [pid for pid in now if _runs(pid)]
 
 
 def _below() -> set[int]:
-    """Our children and those of the supervisor, ourselves aside."""
+    """Return our children and those of the supervisor, without ourselves."""
     found: set[int] = set()
     for parent in (os.getpid(), os.getppid()):
         try:
@@ -296,5 +296,5 @@ def _runs(pid: int) -> bool:
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
-            # The tool may have put anything in its place.
+            # The tool may have replaced the stream.
             stream.flush()

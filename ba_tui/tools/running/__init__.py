@@ -1,4 +1,1 @@
-"""Commands that run for the model: confined, reviewed, in the foreground or the background.
-
-May import what tools may.
-"""
+"""The commands of the model: confined, reviewed, in the foreground or the background. May import what tools may."""

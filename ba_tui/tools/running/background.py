@@ -1,50 +1,161 @@
-"""The commands of one conversation that run now: those a call waits for, and those in the background.
-
-Processes belong to the room processes; the tools over this are shell.py and shell_output.py.
-"""
+"""The running commands of a conversation, in the foreground and in the background, and whether a command failed."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MAIN, PERSON, Steered
 from ba_tui.core.messages import Message, reminder
-from ba_tui.core.ports.jobs import Job
+from ba_tui.core.ports.tools import Job
 from ba_tui.core.results import CommandText
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
+from ba_tui.core.values import frozen, late
 from ba_tui.processes.supervised import Program
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.running.verdicts import Verdict, judged
+from ba_tui.tools.failures import ToolFailure
 
 if TYPE_CHECKING:
+    from ba_tui.core.ports.tools import OutputSpill
     from ba_tui.processes.children import Listener, Process
-    from ba_tui.processes.output import OutputSpill
+
+# Loaded with the first command, and with the first pipe that fails.
+make_process = late("ba_tui.processes.children:Process")
+piped_words = late("ba_tui.permissions.shell.parser:piped_words")
+
+# Whether a command failed. It failed if bash would have stopped it under ``set -e -o pipefail``. bash reports the exit
+# statuses when it ends (``reporting``); the names of the parts come from bash or from the command text. Output is never
+# read.
+
+PIPE_CLOSED = 141
+"""Exit status of a part of a pipe that was ended because its reader ended, such as ``head``."""
+ANSWERS = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "git grep", "pgrep"), "no match"),
+    **dict.fromkeys(("diff", "cmp", "comm", "git diff"), "they differ"),
+}
+"""Programs for which exit status 1 is an answer and no failure, with its meaning."""
+CONDITIONS = frozenset({"test", "[", "[[", "((", "let", "read", "expr"})
+"""Programs for which exit status 1 means a false condition: no failure within a command, but one at its end."""
+LONGEST = 60
+
+_PROGRAM = '"${BASH_COMMAND%%[!A-Za-z0-9_./+=|\\$(\\"[[:space:]-]*}"'
+"""The beginning of the running command."""
+_NOTE = 'case ${#_ba_ends} in ?|??|???) _ba_ends+="${PIPESTATUS[@]} '
+"""Adds the statuses of the last pipe, up to a thousand characters."""
+# Without output: ``set -x`` would show the commands of traps.
+_ON_FAILURE = f'{{ {_NOTE}"; builtin printf -v _ba_ends "%s%.80s;" "$_ba_ends" {_PROGRAM};; esac; }} 2>/dev/null'
+_BEFORE_EACH = (
+    '{ case "${#PIPESTATUS[@]} ${PIPESTATUS[@]}" in "1 "*) ;; '
+    f'*" "*[1-9]*" 0") {_NOTE};";; esac;; esac; }} 2>/dev/null'
+)
+"""Reports pipes of which the last part succeeded, which do not raise ERR."""
+_LAST_WORDS = (
+    f'{{ builtin printf "%.2000s " "${{_ba_ends-}}" {_PROGRAM} "!" "${{PIPESTATUS[@]}}"; builtin pwd -P; }}'
+    " >&98 2>/dev/null"
+)
+"""Reports at the end of bash. It is expanded first, so the statuses are those of the command's own pipe."""
+_END = regex(r"((?:\d{1,3} )+)([^;]*);", re.ASCII)
+_MIDDLE_PIPE = regex(r"[^|]\|(?!\|)[^;&\n]*(?:;|&|\|\||\n)")
+_ASSIGNED = regex(r"\w+\+?=(?!\"?\$\()\S*\s+", re.ASCII)
+_SUBSTITUTED = regex(r'\w+\+?="?\$\(\s*', re.ASCII)
+
+
+@frozen
+class CommandVerdict:
+    """The verdict on a command that ended: whether it ``failed``. ``parts``: "`pytest` exited 1" for each failed
+    part that the command's exit status hides; ``answer``: the meaning of an exit status that is an answer."""
+
+    failed: bool
+    parts: tuple[str, ...] = ()
+    answer: str = ""
+
+
+def reporting(script: str) -> str:
+    """Return ``script`` with traps that report how its parts ended. They are in the script's first line, so that
+    line numbers stay; but before a script of one line, which bash repeats in syntax errors."""
+    between = "; " if "\n" in script.strip() else "\n"
+    traps = ["_ba_ends=", f"trap '{_LAST_WORDS}' EXIT", f"trap '{_ON_FAILURE}' ERR"]
+    if _MIDDLE_PIPE.search(script.strip()):
+        # The trap runs before each command and slows long loops, so it is set only if a pipe may not be the end.
+        traps.append(f"trap '{_BEFORE_EACH}' DEBUG")
+    return "; ".join(traps) + between + script
+
+
+def judged(script: str, code: int | None, codes: Sequence[int] = (), notes: str = "") -> CommandVerdict:
+    """Judge a command. ``code``: its exit status; ``codes``: those of its last pipe; ``notes``: bash's report."""
+    ends = [(tuple(map(int, numbers.split())), _program(text)) for numbers, text in _END.findall(notes)]
+    program = _program(notes.rpartition(";")[2]) if code else ""
+    last = tuple(codes) if len(codes) > 1 else ()
+    if code and (tuple(codes), program) in ends:
+        # The last command is also in bash's list of failures.
+        place = len(ends) - 1 - ends[::-1].index((tuple(codes), program))
+        del ends[place]
+    said = dict.fromkeys(words for ended, name in ends for words in _failed_parts(script, ended, name))
+    said |= dict.fromkeys(_failed_parts(script, (*last[:-1], 0), program) if last else ())
+    answer = ANSWERS.get(program, "") if code == 1 else ""
+    return CommandVerdict(bool(said) or bool(code and not answer), tuple(said), answer)
+
+
+def _failed_parts(script: str, ended: tuple[int, ...], program: str) -> Iterator[str]:
+    """Yield "`pytest` exited 1" for each failed part of a pipe. ``program`` is the last part."""
+    if not any(ended):
+        return
+    names = _names(script, len(ended)) if len(ended) > 1 else [""]
+    for place, code in enumerate(ended):
+        last = place == len(ended) - 1
+        name = program if last and program else names[place] if names else ""
+        if not code or (code == PIPE_CLOSED and not last) or (code == 1 and (name in ANSWERS or name in CONDITIONS)):
+            continue
+        said = f"`{name[:LONGEST]}`" if name else f"part {place + 1} of the pipe" if len(ended) > 1 else "a command"
+        yield f"{said} exited {code}"
+
+
+def _program(text: str) -> str:
+    """Return the program of a command without its folder; for git with the subcommand."""
+    text = text.strip()
+    if text.startswith("(("):
+        return "(("
+    if found := _SUBSTITUTED.match(text):
+        text = text[found.end() :].rpartition("|")[2]
+    return _named(_ASSIGNED.sub("", text).replace('"', "").split())
+
+
+def _named(words: Sequence[str]) -> str:
+    name = words[0].rpartition("/")[2] if words else ""
+    return f"git {words[1]}" if name == "git" and len(words) > 1 else name
+
+
+def _names(script: str, parts: int) -> list[str]:
+    """Return the programs of the only pipe in ``script`` with ``parts`` parts; none if it is ambiguous or the script
+    can't be parsed."""
+    found = [pipe for pipe in piped_words(script) if len(pipe) == parts]
+    return [_named(words) for words in found[0]] if len(found) == 1 else []
+
 
 MAX_SHELLS = 16
-"""Shells that may run in the background at a time, and ended ones whose output is kept."""
+"""Most shells that run in the background, and most ended ones whose output is kept."""
 END_SECONDS = 6.0
-"""Seconds until a shell that is being ended is let go; its supervisor gives up before."""
+"""Seconds to wait for a shell to end; its supervisor gives up earlier."""
 COMMAND_CHARS = 100
 
 
 class Work:
-    """A command and its process, run for ``call``. ``seen``: bytes the model has read; ``told``: it knows that this one
-    has ended. A ``private`` one is the person's alone."""
+    """A command and its process, run for ``call``. ``seen``: bytes that the model has read; ``told``: whether the
+    model knows of its end. The output of a ``private`` one is only for the user."""
 
     def __init__(self, command: str, process: Process, call: Call) -> None:
         self.command = command
         self.process = process
         self.owner = MAIN if call.branch.name == PERSON else call.branch.name
-        """The agent that is told of its end; the main one where the person shares it."""
+        """The agent that is notified of its end; the main agent for commands that the user shares."""
         self.private = call.private
         self.id = ""
         self.since = time.time()
@@ -63,12 +174,12 @@ class Work:
         return 128 - code if code is not None and code < 0 else code
 
     @cached_property
-    def verdict(self) -> Verdict:
-        """Whether it failed; to be asked once it has ended."""
+    def verdict(self) -> CommandVerdict:
+        """Whether the command failed; valid after its end."""
         return judged(self.command, self.exit_code, self.process.pipe_codes, self.process.notes)
 
     def ending(self, cwd: str, output: str) -> CommandText:
-        """The command as results show it."""
+        """Return the command as results display it."""
         told = not self.ended or self.exit_code is None or self.verdict.failed == bool(self.exit_code)
         failed = None if told else self.verdict.failed
         return CommandText(self.command, cwd, output, self.exit_code, failed=failed)
@@ -83,7 +194,7 @@ class Work:
 
 @frozen
 class ShellResult:
-    """How waiting for a command ended: with its end, with the time limit, or ``moved``: it goes on under that id."""
+    """The end of waiting for a command: normal, by the time limit, or ``moved`` to the background under that id."""
 
     job: Work
     timed_out: bool = False
@@ -91,9 +202,9 @@ class ShellResult:
 
 
 class Shells:
-    """core.ports.jobs.Jobs, one for a conversation.
+    """core.ports.tools.Jobs: the commands of one conversation.
 
-    ``spill`` opens a file for the output of a call, given its id, when that grows large.
+    ``spill`` opens a file for the output of a call, given its id, when the output becomes large.
     """
 
     def __init__(self, spill: Callable[[str], OutputSpill] | None = None) -> None:
@@ -104,20 +215,21 @@ class Shells:
         self._closed = False
 
     def list(self) -> tuple[Job, ...]:
-        """The background shells, oldest first."""
+        """Return the background shells, oldest first."""
         return tuple(job.shown() for job in self._jobs.values())
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Hear that the list changed: one began or ended. Call what comes back to stop."""
+        """Call ``listener`` when a shell begins or ends. Call the result to stop."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
     def output(self, id: str) -> str:
-        """What is in memory of a shell's output, colours included. Raises UsageError when there is no such shell."""
+        """Return the part of a shell's output that is in memory, with colours. Raises UsageError for an unknown
+        shell."""
         return self._known(id).process.output.text()
 
     async def end(self, id: str) -> None:
-        """As ``kill``, for people. Raises UsageError when there is no such shell."""
+        """End a shell for the user. Raises UsageError for an unknown shell."""
         await self._kill(self._known(id))
 
     def _known(self, id: str) -> Work:
@@ -126,16 +238,16 @@ class Shells:
         raise UsageError(f"There is no background shell {id!r}.", "/shells lists those that run.")
 
     def find(self, id: str) -> Work:
-        """A shell that models may know of. Raises Failed when there is no such shell."""
+        """Return a shell that models may use. Raises ToolFailure for an unknown shell."""
         open_ones = [job for job in self._jobs.values() if not job.private]
         if job := next((job for job in open_ones if job.id == id), None):
             return job
         known = ", ".join(f"{job.id} ({one_line(job.command, COMMAND_CHARS)})" for job in open_ones)
         hint = f"There are: {known}." if known else "None was started since the session was opened."
-        raise Failed("not_found", f"There is no background shell {id!r}.", hint)
+        raise ToolFailure("not_found", f"There is no background shell {id!r}.", hint)
 
     async def run(self, program: Program, command: str, seconds: float, call: Call) -> ShellResult:
-        """Run it for at most ``seconds``, its output to the call's pane. Cancelling returns at once.
+        """Run a program for at most ``seconds`` with its output in the call's pane. A cancel returns immediately.
 
         Raises:
             OSError: it could not be started.
@@ -163,19 +275,19 @@ class Shells:
         return ShellResult(job, moved=job.id)
 
     def start(self, program: Program, command: str, call: Call) -> Work:
-        """Run it in the background until it ends, is killed, or the conversation closes.
+        """Run a program in the background until it ends, is killed, or the conversation closes.
 
         Raises:
-            OSError: it could not be started. Failed: too many run.
+            OSError: it could not be started. ToolFailure: too many run.
         """
         running = [job.id for job in self._jobs.values() if not job.ended]
         if len(running) >= MAX_SHELLS:
             message = f"{MAX_SHELLS} background shells run already: {', '.join(running)}."
-            raise Failed("resource_error", message, "End one with shell_kill, or run this in the foreground.")
+            raise ToolFailure("resource_error", message, "End one with shell_kill, or run this in the foreground.")
         return self._adopt(self._begin(program, command, call))
 
     def detach(self, call_id: str) -> bool:
-        """Move the command that a call waits for to the background. False when it waits for none."""
+        """Move a call's command to the background. Return False if the call runs none."""
         job = self._awaited.get(call_id)
         if job is None or job.process.freed.is_set():
             return False
@@ -184,7 +296,7 @@ class Shells:
         return True
 
     async def kill(self, id: str) -> Work:
-        """End a shell and all it started; what it prints on the way is kept. Raises Failed when there is none."""
+        """End a shell and all its processes; its last output is kept. Raises ToolFailure for an unknown shell."""
         return await self._kill(self.find(id))
 
     async def _kill(self, job: Work) -> Work:
@@ -200,7 +312,7 @@ class Shells:
         return job
 
     async def close(self) -> None:
-        """End everything. The supervisors see to it, also when ba is gone before them."""
+        """End all commands. Their supervisors end them even if ba exits first."""
         self._closed = True
         running = [job.process for job in (*self._jobs.values(), *self._awaited.values()) if not job.ended]
         for process in running:
@@ -209,7 +321,7 @@ class Shells:
             await process.ended.wait()
 
     def news(self, owner: str) -> tuple[Work, ...]:
-        """Shells of this agent that ended by themselves and that it was not told of yet; they count as told now."""
+        """Return this agent's shells that ended and were not reported yet, and mark them as reported."""
         known = (job for job in self._jobs.values() if job.owner == owner and not job.private)
         found = tuple(job for job in known if job.ended and not job.told)
         for job in found:
@@ -217,17 +329,15 @@ class Shells:
         return found
 
     def _begin(self, program: Program, command: str, call: Call, listener: Listener | None = None) -> Work:
-        from ba_tui.processes.children import Process  # noqa: PLC0415 - not before a command runs
-
         if self._closed:
-            raise Failed("resource_error", "The session is being closed; nothing is started any more.")
-        # Models may read what is stored.
+            raise ToolFailure("resource_error", "The session is being closed; nothing is started any more.")
+        # Models can read stored output.
         spill = partial(self._spill, call.id) if self._spill and not call.private else None
-        return Work(command, Process(program, spill, listener), call)
+        return Work(command, make_process(program, spill, listener), call)
 
     def _adopt(self, job: Work) -> Work:
         while not job.id or job.id in self._jobs:
-            # Not counted: an id from before the session was opened again must not name another shell.
+            # Random, because an id from before a restart must not name another shell.
             job.id = f"bg-{secrets.token_hex(2)}"
         self._jobs[job.id] = job
         job.process.on_end = lambda: self._note_end(job)
@@ -247,7 +357,7 @@ class Shells:
 
 
 class EndedShells:
-    """Tells the model, once and before its next request, that a background shell has ended."""
+    """core.agent.Interceptor: reports each ended background shell to the model before its next request."""
 
     def __init__(self, shells: Shells) -> None:
         self._shells = shells
@@ -262,11 +372,12 @@ class EndedShells:
             branch.emit(Steered(reminder("\n".join(notes))))
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        """A shell may go on when the agent stops."""
+        """Do nothing: shells may outlive the turn."""
 
 
 async def _freed(process: Process, seconds: float, program: Program) -> None:
-    """Wait for its end. Raises TimeoutError after ``seconds`` without those in which a person was asked for it."""
+    """Wait for the end. Raises TimeoutError after ``seconds``, without the time in which the user was asked about a
+    host."""
     counted, left = 0.0, seconds
     while True:
         try:
@@ -276,7 +387,7 @@ async def _freed(process: Process, seconds: float, program: Program) -> None:
         except TimeoutError:
             if program.egress is None or (waited := program.egress.waited) <= counted:
                 raise
-            # While it is being asked, this is looked at again twice a second.
+            # While the user is being asked, check twice a second.
             counted, left = waited, max(waited - counted, 0.5)
 
 

@@ -1,69 +1,185 @@
-"""Runs commands in the profile that they were allowed in, and looks afterwards at what they did to protected files.
+"""Runs commands in their allowed profile, and reviews afterwards how they changed protected files.
 
-What confines is permissions/sandbox; processes are the room processes'; who may leave the sandbox is judged before.
+``permissions/sandbox`` confines them; consent to leave the sandbox is judged before.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ba_tui.core.errors import BaError
-from ba_tui.core.events import PERSON, Judged
+from ba_tui.core.effects import WORKING, Profile
+from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.events import PERSON, Judged, Notice
 from ba_tui.core.messages import clean_json
-from ba_tui.core.profiles import WORKING, Profile
-from ba_tui.core.questions import Question
-from ba_tui.core.results import CommandText
-from ba_tui.core.text.json_line import args_hash
+from ba_tui.core.questions import Option, Question
+from ba_tui.core.results import CommandText, Diff, Diffs
+from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call, Tool
-from ba_tui.core.values import frozen
+from ba_tui.core.values import frozen, late
+from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
+from ba_tui.permissions.sandbox.git_settings import skipped_hooks, tracked_secrets
+from ba_tui.permissions.sandbox.protected_watch import ProtectedChange, ProtectedWatch, WatchedRun
 from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.supervised import Program
-from ba_tui.skills.folders import SkillFolders
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.guards.recording import Unrecorded, recorded
+from ba_tui.skills.content import SkillFolders
+from ba_tui.tools.failures import ToolFailure
+from ba_tui.tools.guards.checkpoint import NoRecord, recorded
 from ba_tui.tools.running.background import ShellResult, Shells, Work
-from ba_tui.tools.running.protected_review import ProtectedReview
 
 if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_hosts import HostDecisions, NetworkAccess
+    from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
+
+# Few sessions need the proxy.
+command_proxy = late("ba_tui.tools.running.egress_proxy:command_proxy")
+
+# The review of protected files. While a change is undecided, no further command runs without a question.
+
+MOST_SHOWN = 20
+NAMED_FILES = 4
+COMMAND_CHARS = 60
+NO_TEXT = "(a link, or too large to be shown)\n"
+HIDDEN = "(not shown: it may hold secrets)\n"
+WHY = "Git, shells, editors and other programs run code from such files, or models follow them."
+
+
+@frozen
+class ProtectedReview:
+    """Asks the user about protected files that commands changed. ``watch``: None if nothing is watched. ``asks``:
+    whether to ask, or only to report. ``accepted`` is called with the files that the user accepted; blocks."""
+
+    watch: ProtectedWatch | None = None
+    asks: Callable[[], bool] = lambda: True
+    accepted: Callable[[Iterable[Path]], None] = lambda paths: None
+
+    async def settle(self, call: Call) -> str:
+        """Ask about the changes so far. Return why nothing may run without a question; empty if all is decided."""
+        watch = self.watch
+        if watch is None or call.branch.name == PERSON:
+            return ""
+        if watch.active:
+            await asyncio.to_thread(watch.check)
+        notes = await self.notes(call)
+        if not notes or not await asyncio.to_thread(lambda: watch.pending):
+            return ""
+        return f"{notes[0]}. Nothing runs unasked until the user has decided about that."
+
+    async def notes(self, call: Call) -> list[str]:
+        """Return notes for the model on changes that the user left undecided."""
+        # Changes by the user's own command are asked about before the model's next command.
+        watch = self.watch if call.branch.name != PERSON else None
+        changes = await asyncio.to_thread(lambda: watch.pending) if watch else ()
+        if watch is None or not changes:
+            return []
+        what = f"`{one_line(changes[0].by, COMMAND_CHARS)}` {_did(watch, changes)}"
+        if not self.asks():
+            await asyncio.to_thread(watch.keep, changes)
+            call.branch.emit(Notice(f"{what}.", "warning", WHY))
+            return []
+        reply = await call.ask(_question(f"{what}. {WHY}", watch, changes, call))
+        match reply.text.split("\n")[0] if reply.choice == "text" else "":
+            case "Keep them":
+                await asyncio.to_thread(watch.keep, changes)
+                if len(changes) <= MOST_SHOWN:
+                    await self._accept(changes, call)
+                return []
+            case "Set them aside":
+                return await self._set_aside(watch, changes, call)
+            case _:
+                hint = "ba asks before every command until you keep or remove them."
+                call.branch.emit(Notice(f"{what}. {WHY}", "warning", hint))
+                return [f"{what}, which decide what other programs run, and the user has not agreed to that"]
+
+    async def _accept(self, changes: Sequence[ProtectedChange], call: Call) -> None:
+        """Let models read the instruction files among ``changes``: the user has seen the diff."""
+        try:
+            await asyncio.to_thread(self.accepted, [change.path for change in changes if change.after is not None])
+        except StorageError as error:
+            call.branch.emit(Notice(str(error), "warning", error.hint))
+
+    @staticmethod
+    async def _set_aside(watch: ProtectedWatch, changes: Sequence[ProtectedChange], call: Call) -> list[str]:
+        names = ", ".join(watch.shown(change.path) for change in changes)
+        try:
+            folder = await asyncio.to_thread(watch.set_aside, changes)
+        except OSError as error:
+            reason = error.strerror or error
+            call.branch.emit(Notice(f"{names} could not be set aside: {reason}.", "warning", "Remove them yourself."))
+            return [f"{names} could not be set aside"]
+        call.branch.emit(Notice(f"{names}: set aside in {folder}."))
+        return [f"the user had {names} taken back"]
+
+
+def _question(text: str, watch: ProtectedWatch, changes: Sequence[ProtectedChange], call: Call) -> Question:
+    return Question(
+        "choice",
+        text,
+        call_id=call.id,
+        preview=Diffs(tuple(_diff(watch, change) for change in changes[:MOST_SHOWN])),
+        options=(
+            Option("Keep them", "They are fine, or you made them yourself."),
+            Option("Set them aside", "New files move to a folder of ba; changed files get their old content back."),
+        ),
+    )
+
+
+def _did(watch: ProtectedWatch, changes: Sequence[ProtectedChange]) -> str:
+    """Return the changes in words: ``created .envrc and changed .npmrc``."""
+    said: list[str] = []
+    for word, chosen in (
+        ("created", [change for change in changes if change.new]),
+        ("changed", [change for change in changes if not change.new and change.after is not None]),
+        ("removed", [change for change in changes if not change.new and change.after is None]),
+    ):
+        names = list(dict.fromkeys(watch.shown(change.outermost or change.path) for change in chosen))
+        if names:
+            more = f" and {len(names) - NAMED_FILES} more" if len(names) > NAMED_FILES else ""
+            said.append(f"{word} {', '.join(names[:NAMED_FILES])}{more}")
+    return " and ".join(said)
+
+
+def _diff(watch: ProtectedWatch, change: ProtectedChange) -> Diff:
+    if is_secret(change.path):
+        # The session stores what is shown.
+        return Diff(watch.shown(change.path), None, HIDDEN)
+    before = None if change.before is None else change.before.decode("utf-8", "replace")
+    after = NO_TEXT if change.after is None and change.new else (change.after or b"").decode("utf-8", "replace")
+    return Diff(watch.shown(change.path), before, after)
+
 
 CommandJudge: TypeAlias = Callable[[JudgedCall], Judgement]
 CommandCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
 WIDER = "Run it again with write access to the workspace?"
 MARK = "masked-by-ba"
-"""What placeholders begin with: see permissions/secrets/masking.py, which few sessions need here."""
+"""Prefix of placeholders: see permissions/secrets/masking.py, which most sessions do not load here."""
 MASKED = f"{MARK} and x stand for secrets of the same length; commands.read in the user's settings shows a file"
 COPIED = " for this command: checksums and distinct values are not those on the disk"
 UNWATCHED = ProtectedReview()
 _WORDS = regex(r"[\s\"'`;|&<>()=:]+")
 MOST_NAMED = 5
-"""Files that a note names."""
-OUTSIDE_HINT = "if it needs that, call it with outside: true, and the person is asked"
+"""Most files that a note names."""
+OUTSIDE_HINT = "if it needs that, call it with outside: true, and the user is asked"
 OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
 
+CommandEnvironment: TypeAlias = Callable[[Path, str, Profile, Mapping[str, str], bool], Mapping[str, str]]
+"""Returns variables that keep a command's programs from running code of a repository. Blocks.
 
-class CommandEnvironment(Protocol):
-    """Variables that keep what a command starts from running what a repository names. Blocks."""
-
-    def __call__(
-        self, folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
-    ) -> Mapping[str, str]: ...
+Its arguments: folder, command, profile, inherited variables, and whether the command is sandboxed."""
 
 
 @frozen
 class RunRequest:
-    """One call that runs ``text``: the ``argument`` of ``tool`` of that name. ``make`` a program of such a text."""
+    """A call that runs the text in its ``argument``. ``make`` returns the program for such a text."""
 
     tool: Tool
     args: Mapping[str, Any]
@@ -79,7 +195,7 @@ class RunRequest:
 
 @frozen
 class _ReadyCommand:
-    """A command as it is to be started. ``run``: what is watched meanwhile; ``decisions``: about hosts it may reach."""
+    """A command ready to start. ``run``: its watch on protected files; ``decisions``: on hosts that it may reach."""
 
     program: Program
     held: SandboxConfinement | None = None
@@ -89,32 +205,33 @@ class _ReadyCommand:
 
 @frozen
 class CommandRunner:
-    """``sandbox``: None where nothing is confined. ``judge`` says whether something else may be run by the way, as an
-    installer; ``widen`` whether a command that only reads may write after all."""
+    """Runs the commands of a conversation. ``sandbox``: None if commands are not confined. ``judge`` decides on
+    further programs, such as installers; ``widen``, whether a reading command may write after all."""
 
     sandbox: Sandbox | None = None
     judge: CommandJudge | None = None
     network: Callable[[], NetworkAccess] | None = None
-    """Which hosts may be reached from a network of its own; None: none at all."""
+    """Which hosts confined commands may reach; None: none."""
     widen: CommandJudge | None = None
     review: ProtectedReview = UNWATCHED
     environment: CommandEnvironment | None = None
     skills: SkillFolders = field(default_factory=SkillFolders)
-    """The folders of active skills: commands may read them, and are told where they lie."""
+    """The folders of active skills, which commands may read and find in variables."""
     writes: SessionWrites | None = None
-    """Lists which files that run or instruct models are written; None where nothing is listed."""
+    """Records written files that run code or instruct models; None to record nothing."""
 
     @property
     def watch(self) -> ProtectedWatch | None:
-        """What notices which protected files commands change."""
+        """The watch on protected files; None if nothing is watched."""
         return self.review.watch
 
     def undecided(self) -> bool:
-        """Whether protected files changed, and the person has not decided about that yet. Blocks."""
+        """Return whether changes of protected files are undecided. Blocks."""
         return bool(self.watch and self.watch.pending)
 
     async def confine(self, program: Program, profile: Profile) -> Program:
-        """``program``, confined as ``profile`` says where that can be. Raises Failed when it must be and can't."""
+        """Return ``program`` confined by ``profile`` where possible. Raises ToolFailure if a required sandbox is
+        missing."""
         return replace(program, confinement=await self._confinement(program, profile))
 
     async def _confinement(self, program: Program, profile: Profile) -> SandboxConfinement | None:
@@ -123,16 +240,17 @@ class CommandRunner:
         try:
             return await asyncio.to_thread(self.sandbox.confine, profile, program.readable)
         except BaError as error:
-            raise Failed("dependency_error", str(error), error.hint) from error
+            raise ToolFailure("dependency_error", str(error), error.hint) from error
         except OSError as error:
             reason = error.strerror or error
-            raise Failed("resource_error", f"The sandbox could not be prepared: {reason}.") from error
+            raise ToolFailure("resource_error", f"The sandbox could not be prepared: {reason}.") from error
 
     def confine_worker(self) -> Confinement | None:
-        """How a worker of a project's own tools is started; from then on it may change files at any time. Blocks.
+        """Return the confinement for a worker of a project's tools, which may change files at any time from then on.
+        Blocks.
 
         Raises:
-            NotConfined: a sandbox is required, and there is none. StorageError: what it writes can't be recorded.
+            NotConfined: a required sandbox is missing. StorageError: its writes can't be recorded.
         """
         self.record("a tool of this project", held=True)
         if self.watch:
@@ -140,32 +258,28 @@ class CommandRunner:
         return self.sandbox.confine(WORKING) if self.sandbox else None
 
     def record(self, by: str, *, held: bool) -> None:
-        """From now on ``by``, a server or a worker, may write files at any time. ``held``: it runs in a sandbox.
+        """Note that ``by``, a server or a worker, may write files at any time. ``held``: it runs in a sandbox.
         Blocks. Raises StorageError."""
         held = held and self.sandbox is not None and self.sandbox.holds()
         if self.writes:
             self.writes.start(by, held=held)
 
     def _with_egress(self, ready: _ReadyCommand, text: str, call: Call, *, attended: bool) -> _ReadyCommand:
-        """``ready`` with a way to the hosts that are allowed, where it is confined in a network of its own and may
-        do more than read. ``attended``: the call waits for it, so the person can be asked."""
+        """Return ``ready`` with a proxy to allowed hosts if its network is off and it may do more than read.
+        ``attended``: the call waits for the command, so the user can be asked."""
         held, program = ready.held, ready.program
         if self.network is None or held is None or not held.walled or held.profile.name == "reading":
             return ready
-        from ba_tui.tools.running.egress_hosts import HostDecisions  # noqa: PLC0415
-        from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - reading addresses is needed by few sessions
-
         preview = CommandText(text, str(program.folder))
-        decisions = HostDecisions(self.network(), call, preview, attended=attended)
-        egress = EgressProxy(decisions)
+        egress, decisions = command_proxy(self.network(), call, preview, attended=attended)
         program = replace(program, environment={**program.environment, **egress.environment}, egress=egress)
         return replace(ready, program=program, decisions=decisions)
 
     async def run(self, request: RunRequest, shells: Shells, call: Call) -> tuple[ShellResult, list[str]]:
-        """How it ended, and words about where it ran when that needs some.
+        """Run a command; return how it ended, and notes on where it ran.
 
         Raises:
-            OSError: it could not be started. Failed: it must be confined and can't be.
+            OSError: it could not be started. ToolFailure: a required sandbox is missing.
         """
         outcome, notes = await self._run(request, call.profile, shells, call)
         tried = self._refused_write(outcome, call.profile)
@@ -178,12 +292,12 @@ class CommandRunner:
         try:
             async with recorded(self.writes, f"`{request.text}`") if self.writes else nullcontext():
                 outcome, notes = await self._run(request, wider, shells, call)
-        except Unrecorded as error:
+        except NoRecord as error:
             return outcome, [*notes, f"it was not run again: {error}"]
         return outcome, [f"this is its second run, with write access: as a reader it tried to write {tried}", *notes]
 
     async def start(self, request: RunRequest, shells: Shells, call: Call) -> Work:
-        """Run it in the background. Raises as ``run`` does, and Failed when too many run."""
+        """Run a command in the background. Raises as ``run`` does, and ToolFailure if too many run."""
         ready = await self._begun(request, call.profile, call, attended=False)
         try:
             work = shells.start(ready.program, await self._label(request), call)
@@ -225,15 +339,13 @@ class CommandRunner:
             meant := await asyncio.to_thread(self.skills.meant, request.text, program.folder)
         ):
             notes.append(meant)
-        if profile.git and "GIT_CONFIG_COUNT" in program.environment:
-            from ba_tui.permissions.sandbox.git_settings import skipped_hooks  # noqa: PLC0415 - only git needs it
-
-            if hooks := await asyncio.to_thread(skipped_hooks, program.folder, request.text):
-                notes.append(f"git ran without the hooks {hooks}; the setting commands.git_hooks allows them")
+        guarded = profile.git and "GIT_CONFIG_COUNT" in program.environment
+        if guarded and (hooks := await asyncio.to_thread(skipped_hooks, program.folder, request.text)):
+            notes.append(f"git ran without the hooks {hooks}; the setting commands.git_hooks allows them")
         return outcome, [*notes, *await self.review.notes(call)]
 
     async def _label(self, request: RunRequest) -> str:
-        """The command as models read of it later, without whole paths of skills."""
+        """Return the command for later notes, without full paths of skills."""
         return await asyncio.to_thread(self.skills.named, request.text) if "/" in request.text else request.text
 
     async def _begun(self, request: RunRequest, profile: Profile, call: Call, *, attended: bool) -> _ReadyCommand:
@@ -245,7 +357,7 @@ class CommandRunner:
         if self.environment and profile.name != "outside":
             known = program.environment
             safe = await asyncio.to_thread(
-                self.environment, program.folder, request.text, profile, known, held=held is not None and held.guarded
+                self.environment, program.folder, request.text, profile, known, held is not None and held.guarded
             )
             program = replace(program, environment={**known, **safe})
         ready = self._with_egress(_ReadyCommand(program, held), request.text, call, attended=attended)
@@ -260,7 +372,7 @@ class CommandRunner:
             await asyncio.to_thread(self.watch.end, run)
 
     def _blame(self, outcome: ShellResult, ready: _ReadyCommand, profile: Profile, call: Call) -> list[str]:
-        """Why a command may have failed for the sandbox's sake. For the model to read; nothing follows from it."""
+        """Return notes on how the sandbox may have caused a failure. They are only for the model."""
         process = outcome.job.process
         if self.sandbox is None or not process.confined or outcome.moved or outcome.timed_out:
             return []
@@ -270,7 +382,7 @@ class CommandRunner:
 
     @staticmethod
     def _veiled(profile: Profile, sandbox: Sandbox) -> list[str]:
-        """What a command saw otherwise than it is, so that nobody takes its answer for the whole."""
+        """Return notes on files that a command saw masked, so that its output is not mistaken for the whole."""
         notes: list[str] = []
         if profile.private:
             places = ", ".join(map(str, profile.private))
@@ -281,9 +393,8 @@ class CommandRunner:
         if profile.masked:
             shown = ", ".join(sandbox.shown(path) for path in profile.masked[:MOST_NAMED])
             more = f" and {len(profile.masked) - MOST_NAMED} more" if len(profile.masked) > MOST_NAMED else ""
-            notes.append(
-                f"permission rules are about reading {shown}{more}, so the command did not see what is in there"
-            )
+            why = f"permission rules are about reading {shown}{more}"
+            notes.append(f"{why}, so the command did not see what is in there")
         return notes
 
     @staticmethod
@@ -304,14 +415,14 @@ class CommandRunner:
         return [f"it ran {'as a reader' if profile.name == 'reading' else 'in the sandbox'}, and {why}{hint}"]
 
     def _refused_write(self, outcome: ShellResult, profile: Profile) -> str:
-        """What a command that only reads tried to write, as it says itself; empty when it says nothing of the kind."""
+        """Return what a reading command tried to write, by its own output; empty if nothing."""
         process = outcome.job.process
         if profile.name != "reading" or self.sandbox is None or not process.confined or not outcome.job.exit_code:
             return ""
         return self.sandbox.refused_write(process.output.text())
 
     async def _widened(self, request: RunRequest, tried: str, call: Call) -> tuple[Profile | None, str]:
-        """The profile for a second run, or None and why there is none."""
+        """Return the profile for a second run, or None and the reason."""
         if self.widen is None:
             return None, f"it ran as a reader, and may not write {tried}"
         again = replace(judged_call(request.tool, request.args, request.folder, call), tried=tried)
@@ -348,23 +459,17 @@ class CommandRunner:
 
 
 def _mistaken(ready: _ReadyCommand, text: str) -> list[str]:
-    """Files that git may call changed only because they are hidden from it."""
+    """Return a note on files that git may report as changed only because they are hidden."""
     held = ready.held
     if held is None or held.findings is None or held.profile.name != "reading" or "git" not in text:
         return []
-    from ba_tui.permissions.sandbox.git_settings import tracked_secrets  # noqa: PLC0415 - only git needs it
-
     hidden = [path.name for path in tracked_secrets(ready.program.folder) if path in held.findings.secrets]
-    return (
-        [f"git sees what stands in for {', '.join(hidden[:3])}, which ba hides: it may not be changed"]
-        if hidden
-        else []
-    )
+    names = ", ".join(hidden[:3])
+    return [f"git sees substitutes for {names}, which ba hides: the files may be unchanged"] if names else []
 
 
 def _copies(ready: _ReadyCommand, text: str) -> str:
-    """Files that a command names, also by a pattern, and of which it saw masked copies: what it says of them differs
-    though it shows no placeholder."""
+    """Return a note on files that a command names, also by a pattern, and of which it saw masked copies."""
     copies = ready.held.copies if ready.held else ()
     if not copies:
         return ""
@@ -386,7 +491,7 @@ def _unreached(decisions: HostDecisions | None) -> list[str]:
 
 
 def _note(call: Call, request: RunRequest, decided: tuple[Literal["allow", "deny"], CommandCaller, str]) -> None:
-    """For the audit: who decided about a second run."""
+    """Record for the audit who decided on a second run."""
     word, who, rule = decided
     hash = args_hash(request.args)
     profile = "working" if word == "allow" else ""

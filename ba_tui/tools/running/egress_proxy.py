@@ -1,22 +1,171 @@
-"""The HTTP proxy for confined commands: it runs outside the sandbox and lets through the hosts that are allowed.
+"""The HTTP proxy for confined commands. It runs outside the sandbox and passes only connections to allowed hosts, which
+rules or the user decide once for each host.
 
-The supervisor opens the listening socket within that network and hands it over, so nothing runs in there for it. Which
-hosts may be reached is egress_hosts.py's; nothing that passes is kept or logged.
+The supervisor opens the listening socket in the command's network and passes it to ba, so no other program runs there.
+Traffic is never stored or logged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeAlias
+from ipaddress import ip_address
+from typing import Literal, Protocol, TypeAlias
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.events import Judged
+from ba_tui.core.questions import Question
+from ba_tui.core.results import CommandText
+from ba_tui.core.text.json_text import args_hash
+from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.running.egress_hosts import NOT_PUBLIC, NetworkAccess
-from ba_tui.tools.web.addresses import WebAddress, read_address
+from ba_tui.permissions.rules.rulebook import NETWORK
+from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.tools.addresses import AddressReach, Resolve, WebAddress, look_up, read_address, read_reach
+from ba_tui.tools.failures import ToolFailure
+from ba_tui.tools.guards.permission import keep_rule
+
+HostVerdict: TypeAlias = Allow | Deny | Ask
+HostJudge: TypeAlias = Callable[[WebAddress, Call], HostVerdict]
+RuleKeeper: TypeAlias = Callable[[str, Literal["session", "always"]], None]
+HostCaller: TypeAlias = Literal["rule", "mode", "person", "hook"]
+
+RESOLVE_SECONDS = 10.0
+MAX_ADDRESSES = 4
+USUAL = (80, 443)
+NOT_PUBLIC = "it is not on the public internet"
+ALONE = "a background command can't ask you; add the host to commands.domains"
+
+
+@frozen
+class NetworkAccess:
+    """The network access of confined commands. ``judge`` applies rules and the mode to an address, ``remember``
+    saves a rule; ``reach``: which machines may be reached at all."""
+
+    judge: HostJudge
+    remember: RuleKeeper
+    reach: AddressReach = AddressReach()
+    resolve: Resolve = look_up
+
+    async def machines(self, address: WebAddress) -> Sequence[str]:
+        """Look up and check the addresses to connect to. Empty for a host that may never be reached.
+
+        Raises:
+            OSError: the name is unknown or the look-up timed out.
+        """
+        async with asyncio.timeout(RESOLVE_SECONDS):
+            found = [address.host] if address.ip else await self.resolve(address.host, address.port)
+        return [ip for ip in found if self.reach.allows(address.host, ip_address(ip.partition("%")[0]))][:MAX_ADDRESSES]
+
+
+class HostDecisions:
+    """The decisions on hosts for one command. ``attended``: the command is awaited, so the user can be asked."""
+
+    def __init__(self, network: NetworkAccess, call: Call, command: CommandText, *, attended: bool) -> None:
+        self.network = network
+        self.attended = attended
+        self.refused: dict[str, str] = {}
+        """The refused hosts, with reasons."""
+        self._call = call
+        self._command = command
+        self._decided: dict[tuple[str, int], asyncio.Task[str]] = {}
+        self._asking: set[object] = set()
+        self._waited = 0.0
+        self._since = 0.0
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which the user was asked; they do not reduce the command's time."""
+        return self._waited + (time.monotonic() - self._since if self._asking else 0.0)
+
+    async def refusal(self, address: WebAddress) -> str:
+        """Return why ``address`` is refused; empty if allowed. Concurrent callers wait for the same answer."""
+        key = (address.host, 0 if address.port in USUAL else address.port)
+        task = self._decided.get(key)
+        if task is None:
+            task = self._decided[key] = asyncio.create_task(self._decide(address))
+        return await asyncio.shield(task)
+
+    async def settle(self) -> None:
+        """Stop asking, as the command is no longer awaited; wait for open questions."""
+        self.attended = False
+        if open_ones := [task for task in self._decided.values() if not task.done()]:
+            await asyncio.wait(open_ones)
+
+    def end(self) -> None:
+        for task in self._decided.values():
+            task.cancel()
+
+    async def _decide(self, address: WebAddress) -> str:
+        if address.ip and not self.network.reach.allows(address.host, address.ip):
+            # No answer could allow this host, so the user is not asked.
+            return self._note(address, "deny", "mode", why=NOT_PUBLIC)
+        verdict = await asyncio.to_thread(self.network.judge, address, self._call)
+        match verdict:
+            case Allow(by=rule):
+                return self._note(address, "allow", "rule" if rule else "mode", rule)
+            case Deny(reason=reason, by=rule):
+                return self._note(address, "deny", "rule" if rule else "mode", rule, reason)
+            case Ask():
+                return await self._ask(verdict, address)
+
+    async def _ask(self, ask: Ask, address: WebAddress) -> str:
+        if not self.attended:
+            return self._note(address, "deny", "mode", ask.by, ALONE)
+        args = {"address": address.origin}
+        question = Question(
+            "permission",
+            f"Let this command reach {address.place}?",
+            call_id=self._call.id,
+            tool=NETWORK,
+            args=dict(args),
+            preview=self._command,
+            reason=ask.reason,
+            risks=("network",),
+            rule=ask.rule,
+            timeout=ask.timeout,
+            on_timeout=ask.on_timeout,
+        )
+        self._since = self._since if self._asking else time.monotonic()
+        self._asking.add(question.text)
+        try:
+            reply = await self._call.ask(question)
+        finally:
+            self._asking.discard(question.text)
+            self._waited += 0.0 if self._asking else time.monotonic() - self._since
+        who: HostCaller = "mode" if reply.by == "nobody" else reply.by
+        if reply.edited is not None and reply.edited != args:
+            return self._note(address, "deny", who, "", "the user wrote another address instead")
+        if reply.choice in {"deny", "text"}:
+            said = reply.text.strip()
+            return self._note(
+                address,
+                "deny",
+                who,
+                "",
+                f"the user said no{f': {said}' if said else ''}" if who == "person" else said,
+            )
+        await keep_rule(self.network.remember, reply, ask, self._call)
+        return self._note(address, "allow", who, ask.by)
+
+    def _note(
+        self,
+        address: WebAddress,
+        word: Literal["allow", "deny"],
+        who: HostCaller,
+        rule: str = "",
+        why: str = "",
+    ) -> str:
+        """Record the decision for the audit and return the refusal."""
+        if word == "deny":
+            self.refused[address.place] = why = " ".join(why.split()).rstrip(".")
+        hash = args_hash({"address": address.origin})
+        self._call.branch.emit(Judged(self._call.id, NETWORK, word, who, rule, f"to reach {address.place}", hash))
+        return why
+
 
 END = b"\r\n\r\n"
 _OWN = ("proxy-", "connection:", "keep-alive:", "host:")
@@ -24,22 +173,22 @@ _METHOD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ-")
 
 
 class InvalidRequest(Exception):
-    """It is nothing that a proxy does; the text says why."""
+    """A request that a proxy can't serve."""
 
 
 @frozen
 class ProxyRequest:
-    """``head``: what the host itself is sent first; empty for a tunnel, in which the program says all."""
+    """A request to the proxy. ``head``: the first bytes for the host; empty for a tunnel."""
 
     address: WebAddress
     head: bytes = b""
 
 
 def read_request(head: bytes) -> ProxyRequest:
-    """What ``head``, up to and with its empty line, asks for.
+    """Parse ``head``, up to and including its empty line.
 
     Raises:
-        InvalidRequest: it can't be read in one way alone, or is no request of a proxy.
+        InvalidRequest: it is ambiguous, or no request to a proxy.
     """
     try:
         first, *fields = head.removesuffix(END).decode("ascii").split("\r\n")
@@ -56,7 +205,7 @@ def read_request(head: bytes) -> ProxyRequest:
             raise InvalidRequest("a proxy is given whole addresses")
         address = _address(target)
         kept = [line for line in fields if not line.lower().startswith(_OWN)]
-        # One request a connection: a second one could be for another host.
+        # One request per connection: a second one could be for another host.
         lines = (f"{method} {address.path} {version}", f"Host: {address.place}", *kept, "Connection: close")
         return ProxyRequest(address, "\r\n".join(lines).encode("ascii") + END)
     if not target.rpartition(":")[2].isdigit() or set(target) & set("/?#@"):
@@ -67,12 +216,12 @@ def read_request(head: bytes) -> ProxyRequest:
 def _address(text: str) -> WebAddress:
     try:
         return read_address(text)
-    except Failed as error:
+    except ToolFailure as error:
         raise InvalidRequest(str(error)) from error
 
 
 def response(status: int, why: str) -> bytes:
-    """An answer that says ``why`` in its first line as well: of a refused tunnel, programs show no more."""
+    """Return a response with ``why`` in its first line too: for a refused tunnel, programs show only that line."""
     plain = "".join(char if char.isascii() and char.isprintable() else "?" for char in why)[:300]
     body = f"{plain}\n".encode()
     head = f"HTTP/1.1 {status} {plain}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close"
@@ -84,7 +233,7 @@ Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PORT = 3128
 CHUNK_BYTES = 65_536
 MAX_CONNECTIONS = 64
-"""Connections of one command at a time."""
+"""Most simultaneous connections of one command."""
 HEAD_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
 _PROXY = f"http://127.0.0.1:{PORT}"
@@ -102,8 +251,8 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 class Decisions(Protocol):
-    """Which hosts a program may reach. ``refused``: those that it was not let through to, with why; ``waited``: seconds
-    in which a person was asked."""
+    """Decides which hosts a program may reach. ``refused``: refused hosts, with reasons; ``waited``: seconds in
+    which the user was asked."""
 
     network: NetworkAccess
     refused: dict[str, str]
@@ -112,13 +261,13 @@ class Decisions(Protocol):
     def waited(self) -> float: ...
 
     async def refusal(self, address: WebAddress) -> str:
-        """Return why ``address`` is not reached; empty when it may be."""
+        """Return why ``address`` is refused; empty if allowed."""
         ...
 
 
 class EgressProxy:
-    """One for a program: ``offer`` before it starts, ``begin`` after that, in any thread; ``close`` at its end. Made on
-    the event loop."""
+    """The proxy of one program: call ``offer`` before its start, ``begin`` after it, in any thread, and ``close`` at
+    its end. Create it on the event loop."""
 
     def __init__(self, decisions: Decisions) -> None:
         self.decisions = decisions
@@ -133,17 +282,17 @@ class EgressProxy:
 
     @property
     def waited(self) -> float:
-        """Seconds in which a person was asked about a host."""
+        """Seconds in which the user was asked about a host."""
         return self.decisions.waited
 
     def offer(self) -> tuple[tuple[int, ...], str]:
-        """The end that the supervisor inherits, and its words for it."""
+        """Return the descriptor that the supervisor inherits, and the supervisor's argument for it."""
         self._link, self._inner = socket.socketpair()
         number = self._inner.fileno()
         return (number,), f",{number},{PORT}"
 
     def begin(self) -> None:
-        """The supervisor has its end now."""
+        """Close our copy of the supervisor's descriptor and wait for its listening socket."""
         if self._inner:
             self._inner.close()
         if self._link:
@@ -155,7 +304,7 @@ class EgressProxy:
             self._loop.add_reader(self._link, self._arrived)
 
     def close(self) -> None:
-        """No connection is left behind."""
+        """Close all connections."""
         self._closed = True
         self._unlink()
         if self._server:
@@ -171,7 +320,7 @@ class EgressProxy:
                 end.close()
 
     def _arrived(self) -> None:
-        """The listening socket, or nothing where none could be opened: then there is no network, as without this."""
+        """Receive the listening socket. Without one the command has no network, as without a proxy."""
         numbers: list[int] = []
         with suppress(OSError):
             numbers = socket.recv_fds(self._link, 16, 1)[1] if self._link else []
@@ -202,10 +351,10 @@ class EgressProxy:
                 await self._serve(reader, writer)
             await writer.drain()
         except asyncio.CancelledError:
-            # The command has ended; who made this task has nothing more to do with it.
+            # The command has ended, so nothing waits for this task.
             writer.transport.abort()
         except (OSError, EOFError, BaError):
-            # It went away, or the decision could not be kept; either way nothing is passed on.
+            # The program disconnected, or the decision could not be saved; nothing is passed on.
             pass
         finally:
             writer.close()
@@ -250,7 +399,7 @@ class EgressProxy:
 
 
 async def _reached(machines: Sequence[str], port: int) -> Stream | None:
-    """A connection to the first that answers."""
+    """Connect to the first address that answers; None if none does."""
     for machine in machines:
         with suppress(OSError):
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -259,7 +408,7 @@ async def _reached(machines: Sequence[str], port: int) -> Stream | None:
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """All of one direction; what the other side does not take yet is not read either."""
+    """Copy one direction, no faster than the receiver reads."""
     try:
         while data := await source.read(CHUNK_BYTES):
             target.write(data)
@@ -267,5 +416,18 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         if target.can_write_eof():
             target.write_eof()
     except OSError:
-        # Then the other direction has nothing to wait for.
+        # This ends the other direction, too.
         target.transport.abort()
+
+
+def command_proxy(
+    network: NetworkAccess, call: Call, command: CommandText, *, attended: bool
+) -> tuple[EgressProxy, HostDecisions]:
+    """Return the proxy of a command and its decisions. Call it on the event loop."""
+    decisions = HostDecisions(network, call, command, attended=attended)
+    return EgressProxy(decisions), decisions
+
+
+def network_access(judge: HostJudge, remember: RuleKeeper, private: tuple[str, ...]) -> NetworkAccess:
+    """Return the network access of commands that may also reach the ``private`` addresses of the settings."""
+    return NetworkAccess(judge, remember, read_reach(private))

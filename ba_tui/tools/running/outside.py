@@ -1,4 +1,4 @@
-"""What commands may do outside their sandbox: run with the network, reach a host. And the runner that asks so."""
+"""Rules for commands outside their sandbox: using the network, reaching a host; and the runner of a conversation."""
 
 from __future__ import annotations
 
@@ -8,30 +8,35 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ba_tui.core.profiles import Profile
+from ba_tui.core.effects import Profile
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.permissions.egress.domains import domain_of
+from ba_tui.core.values import late
 from ba_tui.permissions.policy import Policy
+from ba_tui.permissions.rules.conditions import domain_of
 from ba_tui.permissions.rules.rulebook import NETWORK
+from ba_tui.permissions.sandbox.git_settings import git_environment
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
 from ba_tui.settings import Settings
-from ba_tui.skills.folders import SkillFolders
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.protected_review import ProtectedReview
+from ba_tui.skills.active import ActiveSkills, active_folders
+from ba_tui.skills.content import SkillFolders
+from ba_tui.tools.running.command_runner import CommandRunner, ProtectedReview
 
 if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_hosts import NetworkAccess
-    from ba_tui.tools.web.addresses import WebAddress
+    from ba_tui.tools.addresses import WebAddress
+    from ba_tui.tools.running.egress_proxy import NetworkAccess
+
+# Loaded with the first confined command.
+network_access = late("ba_tui.tools.running.egress_proxy:network_access")
 
 UNLISTED = "No rule lets sandboxed commands reach this host."
 NETWORKED = "It would run with network access."
 
 
 def by_rule(policy: Policy, request: JudgedCall) -> Judgement:
-    """Whether something may run that has the network: a rule may say so, a mode that counts on the sandbox does not."""
+    """Judge a program with network access: a rule may allow it, but not a mode that relies on the sandbox."""
     verdict = policy.judge(request)
     if isinstance(verdict, Allow) and not verdict.by and policy.mode != "bypass":
         return Ask(NETWORKED, None, ("runs a command", "network"))
@@ -48,8 +53,8 @@ REACHING = Tool(
 
 
 def judge_host(policy: Policy, address: WebAddress, call: Call) -> Judgement:
-    """Whether a confined command may reach ``address``: a mode that allows it counts on the sandbox, so the person is
-    asked; as they are about ports that the web does not use, whatever a rule says of the host."""
+    """Judge whether a confined command may reach ``address``. A mode that relies on the sandbox does not allow it,
+    so the user is asked; the user is also asked about unusual ports, even if a rule allows the host."""
     request = judged_call(REACHING, {"url": f"{address.origin}/"}, policy.workspace.root, call)
     verdict = policy.judge(replace(request, ceiling=request.ceiling.of_any_tool()))
     if policy.mode == "bypass" or isinstance(verdict, Deny):
@@ -62,40 +67,39 @@ def judge_host(policy: Policy, address: WebAddress, call: Call) -> Judgement:
 
 
 def network_for(policy: Policy, settings: Settings) -> Callable[[], NetworkAccess]:
-    """The hosts that commands may reach although their network is off."""
+    """Return the network access of commands whose network is off."""
 
-    def network() -> NetworkAccess:
-        # Only who runs a command in a network of its own needs to read addresses.
-        from ba_tui.tools.running.egress_hosts import NetworkAccess  # noqa: PLC0415
-        from ba_tui.tools.web.addresses import read_reach  # noqa: PLC0415
-
-        return NetworkAccess(partial(judge_host, policy), policy.remember, read_reach(settings.web.allow_private))
-
-    return network
+    judge, reachable = partial(judge_host, policy), settings.web.allow_private
+    return lambda: network_access(judge, policy.remember, reachable)
 
 
 def runner_for(
     settings: Settings, permissions: SessionPermissions, skills: SkillFolders, writes: SessionWrites
 ) -> CommandRunner:
-    """What runs the commands of one conversation; ``writes`` lists what they write."""
+    """Return the runner for a conversation's commands; ``writes`` records what they write."""
     policy = permissions.policy
-    review = ProtectedReview(permissions.watch, lambda: policy.mode != "bypass", writes.accept)
+    review = ProtectedReview(permissions.watch(), lambda: policy.mode != "bypass", writes.accept)
     judge, network = partial(by_rule, policy), network_for(policy, settings)
     environment = with_hooks if settings.commands.git_hooks else git_variables
     return CommandRunner(permissions.sandbox, judge, network, policy.judge, review, environment, skills, writes)
 
 
-def git_variables(
-    folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
-) -> Mapping[str, str]:
-    """See ``permissions.git_safety``; which is loaded when a command runs."""
-    from ba_tui.permissions.sandbox.git_settings import git_environment  # noqa: PLC0415
+def session_runner(
+    settings: Settings, permissions: SessionPermissions, skills: ActiveSkills, writes: SessionWrites
+) -> CommandRunner:
+    """Return the runner for a conversation with ``skills``."""
+    return runner_for(settings, permissions, SkillFolders(partial(active_folders, skills)), writes)
 
+
+def git_variables(
+    folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], held: bool
+) -> Mapping[str, str]:
+    """Return variables for git; see ``git_settings``."""
     return git_environment(folder, text, profile, inherited, held=held)
 
 
 def with_hooks(
-    folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], *, held: bool
+    folder: Path, text: str, profile: Profile, inherited: Mapping[str, str], held: bool
 ) -> Mapping[str, str]:
-    """The same where the person lets git run a repository's hooks; what only reads runs none."""
-    return git_variables(folder, text, replace(profile, git=False), inherited, held=held)
+    """As ``git_variables``, but repository hooks may run, except in reading commands."""
+    return git_variables(folder, text, replace(profile, git=False), inherited, held)

@@ -22,7 +22,7 @@ def opened(path: Path, args: Args) -> PdfReader:
     try:
         reader = PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(option(args, "password", str, "")):
-            raise Refused(f'{shown(path)} is locked: ask the person for its "password"')
+            raise Refused(f'{shown(path)} is locked: ask the user for its "password"')
         len(reader.pages)
     except (PyPdfError, DependencyError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refused(f"{shown(path)} cannot be read as a PDF: {error}") from None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.features.data.analysis.metrics.check import differences, sql_trouble
-from ba_tui.features.data.analysis.metrics.definitions import Metric
+from ba_tui.features.data.analysis.metric_queries import differences, sql_trouble
+from ba_tui.features.data.analysis.metrics import Metric
 
 METRICS = (
     Metric("revenue", "sum(amount * price) FILTER (WHERE status = 'paid' AND NOT test)", "orders", (), "EUR", "Ann",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.features.data.analysis.errors import QueryFailed
-from ba_tui.features.data.analysis.metrics.definitions import MetricFolder, Metrics
-from ba_tui.features.data.analysis.metrics.use import described, expanded, offer
+from ba_tui.features.data.analysis.metric_queries import described, expanded, offer
+from ba_tui.features.data.analysis.metrics import MetricFolder, Metrics
 
 REVENUE = """\
 sql: sum(amount) FILTER (WHERE status = 'paid')

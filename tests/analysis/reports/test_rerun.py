@@ -16,13 +16,19 @@ import pytest_asyncio
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Provenance
-from ba_tui.core.text.footnotes import AnswerNotes, Footnote
+from ba_tui.core.text.figures import AnswerNotes, Footnote
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
-from ba_tui.features.data.analysis.reports.gathering import gathered, stored
-from ba_tui.features.data.analysis.reports.programs import notebook, script
-from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, ReportSection, report_of
+from ba_tui.features.data.analysis.reports.documents import notebook, script
+from ba_tui.features.data.analysis.reports.values import (
+    Report,
+    ReportFigure,
+    ReportSection,
+    gather_report,
+    report_of,
+    store_data,
+)
 from tests.analysis.engines import engine_in
 
 SALES = "region;amount;day\nNorth;1.234,50;01.02.2026\nSouth;99,25;15.02.2026\nNorth;10,00;28.02.2026\n"
@@ -59,8 +65,8 @@ async def exported(engine: Analysis, folder: Path, kept: Path) -> Report:
     """Write the report as a script and a notebook, and keep a copy of its folder."""
     data = folder / "report-data"
     data.mkdir()
-    report = await gathered(engine, "Sales of February", SAID, FIGURES, folder)
-    await stored(engine, report, data)
+    report = await gather_report(engine, "Sales of February", SAID, FIGURES, folder)
+    await store_data(engine, report, data)
     assert report_of((data / "report.json").read_text("utf-8")) == report
     (folder / "report.py").write_text(script(report, "report-data", "report.py"), "utf-8")
     (folder / "report.ipynb").write_text(notebook(report, "report-data"), "utf-8")

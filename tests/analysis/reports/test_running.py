@@ -12,10 +12,16 @@ import pytest_asyncio
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Column, Provenance, Row
-from ba_tui.features.data.analysis.reports.changes import Rows, changes, summary
-from ba_tui.features.data.analysis.reports.gathering import gathered, stored
-from ba_tui.features.data.analysis.reports.running import ReportRun, ReportRunner, found_report, given_files
-from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, manifest
+from ba_tui.features.data.analysis.reports.runs import (
+    ReportRows,
+    ReportRun,
+    ReportRunner,
+    changes,
+    found_report,
+    given_files,
+    summary,
+)
+from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, gather_report, manifest, store_data
 from tests.analysis.engines import engine_in
 
 JANUARY = "region,amount\nNorth,10\nSouth,20\nWest,5\n"
@@ -45,11 +51,11 @@ async def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
         (made.inbox / "x.parquet").write_bytes(file.read_bytes())
     await made.adopt(made.inbox / "x.parquet", Provenance("SELECT 1", engine="PostgreSQL 17", source="warehouse"))
     await made.query(LONG)
-    whole = await gathered(made, "Sales", (), FIGURES, tmp_path)
+    whole = await gather_report(made, "Sales", (), FIGURES, tmp_path)
     kept = replace(whole, results=tuple(each for each in whole.results if each.handle != "R2"))
     folder = tmp_path / "report-data"
     folder.mkdir()
-    await stored(made, kept, folder)
+    await store_data(made, kept, folder)
     await made.close()
     return tmp_path, kept
 
@@ -139,8 +145,8 @@ def test_no_report(tmp_path: Path) -> None:
         found_report(tmp_path)
 
 
-def table(*rows: Row, types: tuple[str, ...] = ("VARCHAR", "DOUBLE")) -> Rows:
-    return Rows(tuple(Column(f"c{number}", kind) for number, kind in enumerate(types)), rows)
+def table(*rows: Row, types: tuple[str, ...] = ("VARCHAR", "DOUBLE")) -> ReportRows:
+    return ReportRows(tuple(Column(f"c{number}", kind) for number, kind in enumerate(types)), rows)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +162,11 @@ def table(*rows: Row, types: tuple[str, ...] = ("VARCHAR", "DOUBLE")) -> Rows:
         (table((10**15,), types=("BIGINT",)), table((10**15 + 1,), types=("BIGINT",)),
          ["row 1: c0 1,000,000,000,000,000 → 1,000,000,000,000,001 (+0.0%)"]),
         (table((0,), types=("BIGINT",)), table((False,), types=("BIGINT",)), ["row 1: c0 0 → false"]),
-        (table(("a", 1.0)), Rows((Column("c0", "VARCHAR"), Column("d", "DOUBLE")), ()),
+        (table(("a", 1.0)), ReportRows((Column("c0", "VARCHAR"), Column("d", "DOUBLE")), ()),
          ["columns without c1 and with d"]),
     ],
 )  # fmt: skip
-def test_what_counts_as_a_change(before: Rows, after: Rows, said: list[str]) -> None:
+def test_what_counts_as_a_change(before: ReportRows, after: ReportRows, said: list[str]) -> None:
     found = changes(before, after)
     assert summary(found) == said
     assert bool(found) == bool(said)

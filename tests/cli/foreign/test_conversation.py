@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer
 from tests.program import Program
 
@@ -97,7 +97,7 @@ def test_a_program_that_answers_approvals(ba: Program):
 
 
 def test_the_prompt_and_the_limits_that_a_program_names(ba: Program):
-    call = Planned("read_file", {"path": "sales.csv"})
+    call = ScriptedCall("read_file", {"path": "sales.csv"})
     with ModelServer([Step(say="Looking.", calls=(call,)), Step(say="One row.")]) as server:
         env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k-test-1234"}
         program = Program(ba.folder, ba.home, env)

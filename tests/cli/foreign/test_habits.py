@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from ba_tui.cli import guesses
-from ba_tui.cli.commands import COMMANDS
-from ba_tui.cli.flags import LISTS, SWITCHES, VALUES, read_flags
-from ba_tui.cli.foreign.habits import ANSWERED, HONOURED, translated
+from ba_tui.cli.commands import guesses, shell_commands
 from ba_tui.core.errors import UsageError
+from ba_tui.features.compat.cli.habits import translated
+from ba_tui.flags import FLAGS as OURS
+from ba_tui.flags import read_flags
 from ba_tui.resources import bundled
 from tests.program import Program
 
 HELPS: dict[str, Any] = json.loads((Path(__file__).parent / "helps.json").read_text("utf-8"))
 FLAGS = sorted({flag for flags in HELPS["flags"].values() for flag in flags})
 NAMES = sorted({name for names in HELPS["commands"].values() for name in names})
-OWN = {*SWITCHES, *VALUES, *LISTS, "-h", "--help", "-V", "--version"}
+OWN = {*OURS, "-h", "--help"}
 """Flags of ba; all that others have under these names means the same, but for -c and -p of Codex."""
 PAGE = (bundled("config") / "guide" / "flags.md").read_text("utf-8")
 
@@ -37,22 +37,22 @@ def ba(tmp_path: Path) -> Program:
 @pytest.mark.parametrize("flag", FLAGS)
 def test_each_flag_means_the_same_or_is_answered_in_one_line(ba: Program, flag: str):
     assert f"`{flag}`" in PAGE
-    if flag in OWN or flag in HONOURED or flag == "--verbose":
+    if flag in OWN or flag in guesses().options or flag in {"--setting-sources", "--verbose"}:
         return
     done = ba.here("-p", flag, "x", "hi")
     assert done.returncode == 1
     assert done.stderr.startswith(f"ba: Unknown option {flag}. ")
     assert len(done.stderr.splitlines()) == 1
-    assert ANSWERED[flag].words in done.stderr
+    assert guesses().advice[flag] in done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_works_or_is_answered_in_one_line(ba: Program, name: str):
-    if name in COMMANDS:
+    if name in shell_commands():
         return
     done = ba.here(name)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"ba: There is no command {name!r}. {guesses.COMMANDS[name].words}")
+    assert done.stderr.startswith(f"ba: There is no command {name!r}. {guesses().shell[name]}")
     assert len(done.stderr.splitlines()) == 1
 
 

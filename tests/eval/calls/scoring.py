@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ba_tui.providers.text_calls.commands import read_command
-from ba_tui.providers.text_calls.json_dialects import Decoder
-from ba_tui.providers.text_calls.known import Known
-from ba_tui.providers.text_calls.reading import Reading, read
+from ba_tui.providers.text_calls.json_dialects import JsonDecoder
+from ba_tui.providers.text_calls.known_tools import RequestTools
+from ba_tui.providers.text_calls.replies import ParsedReply, read, read_command
 
 CASES = Path(__file__).resolve().parents[4] / "shared" / "data" / "tool_call_text.jsonl"
 REFUSED = "refused"
@@ -106,7 +105,7 @@ def judge(case: dict[str, Any]) -> Judged:
 
 
 def _read_reply(case: dict[str, Any]) -> object:
-    raw, known = case["raw"], Known(None)
+    raw, known = case["raw"], RequestTools(None)
     if marks := _MARKS.search(case.get("format", "")):
         # The cases hold what stands between the marks; a reply has both.
         start = "" if raw.startswith(marks["start"]) else marks["start"]
@@ -115,7 +114,7 @@ def _read_reply(case: dict[str, Any]) -> object:
     return _told(found)
 
 
-def _told(found: Reading) -> object:
+def _told(found: ParsedReply) -> object:
     calls = [{"name": call.name, "arguments": call.arguments} for call in found.calls if not call.problem]
     if calls:
         return {"calls": calls, "prose": found.prose}
@@ -126,10 +125,14 @@ def _told(found: Reading) -> object:
 
 def _read_json(case: dict[str, Any]) -> object:
     raw = case["raw"]
-    readers: list[Callable[[], Any]] = [lambda: Decoder().whole(raw)]
+    readers: list[Callable[[], Any]] = [lambda: JsonDecoder().whole(raw)]
     if case.get("format") == "partial-json":
         # A stream that is still going on: what there is of its last string counts.
-        readers = [lambda: Decoder().value(raw.strip())[0], lambda: Decoder().value(f'{raw.strip()}"')[0], *readers]
+        readers = [
+            lambda: JsonDecoder().value(raw.strip())[0],
+            lambda: JsonDecoder().value(f'{raw.strip()}"')[0],
+            *readers,
+        ]
     problem = ""
     for reader in readers:
         try:

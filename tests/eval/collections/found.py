@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.text.front_matter import divided
-from ba_tui.core.text.jsonc import read_jsonc
+from ba_tui.core.text.json_text import read_jsonc
 from ba_tui.core.values import frozen
 
 CollectionKind: TypeAlias = Literal["skills", "agents", "commands", "hooks", "settings"]

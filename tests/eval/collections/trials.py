@@ -14,27 +14,22 @@ from typing import Any
 
 from ba_tui.agent_files.agent_file import agent_of
 from ba_tui.agent_files.catalog import read_agent
-from ba_tui.agent_files.means import AgentMeans
 from ba_tui.context.commands import CommandFile, read_command
-from ba_tui.context.expansion import expand
+from ba_tui.context.own_commands import expand
 from ba_tui.core.errors import BaError
-from ba_tui.core.provider import ModelInfo
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.hooks.claude_files import read_claude
-from ba_tui.hooks.config import Hook
-from ba_tui.hooks.found import SessionFacts
-from ba_tui.hooks.runner import HookEvent, Hooks
+from ba_tui.features.hooks.runner import HookEvent, Hooks, SessionFacts
 from ba_tui.ingress import Ingress
+from ba_tui.settings.hooks import Hook, read_claude
 from ba_tui.skills.activation import ActivationRequest
-from ba_tui.skills.active import ActiveSkills, SkillContext
-from ba_tui.skills.catalog import SkillCatalog, SkillRoot
-from ba_tui.skills.config import SkillChoices
-from ba_tui.skills.confirmed import Confirmed
+from ba_tui.skills.active import ActiveSkills, ConfirmedSkills, SkillContext
+from ba_tui.skills.catalog import SkillCatalog, SkillChoices, SkillRoot
 from ba_tui.skills.validator import check
-from ba_tui.tools.guards.claude_calls import claude_calls, claude_names
+from ba_tui.tools.claude_calls import claude_calls, claude_names
+from tests.delegating.house import AnyModel
 from tests.eval.collections.found import CollectionKind, FoundItem
 from tests.eval.collections.settings import read_settings
 
@@ -71,7 +66,7 @@ class Trials:
         self.checkout = checkout
         self._scratch = scratch
         self._ingress = Ingress(checkout, (), lambda path, status: False, str)
-        self._means = AgentMeans(lambda: tools, lambda model: "", lambda model: ModelInfo(model, "", model), str)
+        self._means = AnyModel(lambda: tools)
         self._skills: dict[Path, ActiveSkills] = {}
 
     async def tried(self, item: FoundItem) -> list[Tried]:
@@ -93,7 +88,7 @@ class Trials:
         active = self._skills.get(folder.parent)
         if active is None:
             catalog = SkillCatalog([SkillRoot(folder.parent, "user")], self._ingress)
-            confirmed = Confirmed(self._scratch / "confirmed.yaml")
+            confirmed = ConfirmedSkills(self._scratch / "confirmed.yaml")
             active = ActiveSkills(catalog, SkillChoices(), confirmed, SkillContext(root=self._scratch))
             self._skills[folder.parent] = active
         skill = next((each for each in active.catalog.all() if each.folder == folder), None)

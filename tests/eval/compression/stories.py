@@ -1,6 +1,6 @@
 """The labelled conversations: written stories, with filler between their facts, as messages of an agent run.
 
-In a story ``{kind|question|answer}`` marks a fact; ``U`` is the person, ``A`` the agent between calls, ``F`` its
+In a story ``{kind|question|answer}`` marks a fact; ``U`` is the user, ``A`` the agent between calls, ``F`` its
 answer, ``T`` a call with filler as its result (``+`` a line in it, ``T!`` a failed one), ``X`` steps of filler, ``L``
 todos.
 """

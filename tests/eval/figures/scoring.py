@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.figures.check import check
-from ba_tui.features.data.analysis.figures.observed.evidence import Evidence
-from ba_tui.features.data.analysis.figures.serialized import serialized
+from ba_tui.features.figures.check import check
+from ba_tui.features.figures.observed.evidence import Evidence
+from ba_tui.features.figures.verdicts import verdicts_json
 
 UNSCORED = frozenset({"optional", "debatable"})
 """Tags of figures about which people disagree."""
@@ -53,7 +53,7 @@ def judged(cases: Iterable[Mapping[str, Any]]) -> list[Scored]:
         evidence.add_words(case["prompt"])
         for each in case["observations"]:
             evidence.add(each["call"], each["text"], each.get("input", ""))
-        verdicts = serialized(check(case["answer"], evidence, case["prompt"]))["figures"]
+        verdicts = verdicts_json(check(case["answer"], evidence, case["prompt"]))["figures"]
         for figure in case["figures"]:
             tags = frozenset(figure.get("tags", ()))
             label = _label_at(figure, verdicts)

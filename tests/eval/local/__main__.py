@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ba_tui.providers.local.processes import LocalPlace, LocalProcesses
+from ba_tui.providers.local.model_files import LocalPlace, LocalProcesses
 from tests.eval.local.judging import TASKS, Task, read_tasks
 
 CHECKOUT = Path(__file__).resolve().parents[3]

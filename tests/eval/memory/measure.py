@@ -11,14 +11,15 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
+from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import EMBEDDERS, Embedder
 from ba_tui.features.memory.engine.entries import added
 from ba_tui.features.memory.engine.index import Index
 from ba_tui.features.memory.engine.log import Log
 from ba_tui.features.memory.engine.lookup import Lookup
-from ba_tui.features.memory.engine.meaning import Embedded
-from ba_tui.features.memory.engine.nearest import Exact
-from ba_tui.features.memory.engine.recall import Ask, Parts, Recall, Shelf
+from ba_tui.features.memory.engine.recall import Parts, Recall, SearchRequest, SearchShelf
+from ba_tui.features.memory.engine.store_process.desk import Exact, embedded_text
+from ba_tui.features.memory.engine.store_process.mind import Mind
 from ba_tui.features.memory.engine.vectors import VectorFile
 from tests.eval.memory.cases import Asked, Case
 
@@ -66,29 +67,40 @@ class Ranks:
 
 
 class Store:
-    """One case as memory keeps it: log and index on the disk; vectors come from ``meaning``, if there is one."""
+    """One case as memory keeps it: log and index on the disk, and vectors by ``mind``, which ``vectors`` keeps."""
 
-    def __init__(self, case: Case, folder: Path, meaning: Embedded | None) -> None:
+    def __init__(self, case: Case, folder: Path, mind: Mind | None, vectors: VectorFile | None) -> None:
         log = Log(folder / "memory.jsonl")
         log.append(b"".join(map(added, case.entries)))
         index = Index(folder / "memory.sqlite", log)
         index.update()
         lookup = Lookup(index)
         nearest = None
-        if meaning:
-            nearest = Exact(meaning.traits.dimensions)
-            meaning.fill(lookup, nearest)
-            meaning.learn(lookup)
-        self.meaning = meaning
-        self.shelf = Shelf(lookup, nearest)
+        if mind and vectors:
+            nearest = Exact(mind.traits.dimensions)
+            nearest.add([each.id for each in case.entries], mind.vectors(_texts(case.entries), vectors))
+            mind.learn(mind.unlearned(lookup), lookup)
+        self.mind = mind
+        self.shelf = SearchShelf(lookup, nearest)
 
-    def ask(self, ask: Ask, parts: Parts = Parts()) -> tuple[list[str], float]:  # noqa: B008 - a value
+    def ask(self, ask: SearchRequest, parts: Parts = Parts()) -> tuple[list[str], float]:  # noqa: B008 - a value
         """Ids, best first, and the seconds that it took."""
-        recall = Recall([self.shelf], self.meaning, parts)
+        recall = Recall([self.shelf], self.mind, parts)
         begun = time.perf_counter()
         found = recall.search(ask)
         ids = [id for hit in found.hits for id in (hit.entry.id, *hit.twins)]
         return ids, time.perf_counter() - begun
+
+
+def _texts(entries: Sequence[Entry]) -> list[str]:
+    """What is embedded of each entry; a turn follows the one before it in its session."""
+    turns: dict[str, Entry] = {}
+    texts: dict[str, str] = {}
+    for entry in sorted(entries, key=lambda each: each.sequence):
+        texts[entry.id] = embedded_text(entry, turns.get(entry.session) if entry.kind == "turn" else None)
+        if entry.kind == "turn":
+            turns[entry.session] = entry
+    return [texts[entry.id] for entry in entries]
 
 
 class _Kept:
@@ -107,12 +119,13 @@ def stores(cases: Sequence[Case], embedder: str, vectors: Path | None = None) ->
     """
     with tempfile.TemporaryDirectory(prefix="ba-memory-") as root:
         made = _Kept(EMBEDDERS[embedder]()) if embedder else None
-        meaning = Embedded(made, VectorFile(vectors or Path(root, "vectors.sqlite"))) if made else None
+        kept = VectorFile(vectors or Path(root, "vectors.sqlite")) if made else None
+        mind = Mind(made, kept) if made and kept else None
         found: list[tuple[Case, Store]] = []
         for number, case in enumerate(cases):
             folder = Path(root, str(number))
             folder.mkdir()
-            found.append((case, Store(case, folder, meaning)))
+            found.append((case, Store(case, folder, mind, kept)))
         yield found
 
 
@@ -121,7 +134,7 @@ def ranks(found: Sequence[tuple[Case, Store]], parts: Parts = Parts()) -> Ranks:
     result = Ranks()
     for case, store in found:
         for question in case.questions:
-            ask = Ask(question.text, limit=DEEPEST, explicit=True, today=question.today)
+            ask = SearchRequest(question.text, limit=DEEPEST, explicit=True, today=question.today)
             result.add(question, *store.ask(ask, parts))
     return result
 
@@ -148,8 +161,10 @@ def reminders(found: Sequence[tuple[Case, Store]], unrelated: Sequence[str]) -> 
     given: list[bool] = []
     for case, store in found:
         for question in case.questions:
-            ids, _ = store.ask(Ask(question.text, LIMIT, today=question.today, tokens=TOKENS))
+            ids, _ = store.ask(SearchRequest(question.text, LIMIT, today=question.today, tokens=TOKENS))
             evidence.append(not set(ids).isdisjoint(question.evidence))
             given.append(bool(ids))
-    disturbed = [bool(store.ask(Ask(text, LIMIT, tokens=TOKENS))[0]) for _, store in found for text in unrelated]
+    disturbed = [
+        bool(store.ask(SearchRequest(text, LIMIT, tokens=TOKENS))[0]) for _, store in found for text in unrelated
+    ]
     return Reminders(*(100 * fmean(each) if each else 0.0 for each in (evidence, given, disturbed)))

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from random import Random
 
-from ba_tui.permissions.shell.programs.known_commands import FILE, FLAG, MAYBE, VALUE, CommandEntry, known
+from ba_tui.permissions.shell.known_commands import FILE, FLAG, MAYBE, VALUE, CommandEntry, known
 from tests.eval.shell.world import AWAY, FOLDERS, LINKS, PLAIN
 
 NAMES = (

@@ -13,22 +13,21 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
+from ba_tui.core.effects import READING
 from ba_tui.core.events import Mode
-from ba_tui.core.profiles import READING
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.bounds import RESTRICTED, Bounds
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.answers import ProjectApprovals
 from ba_tui.permissions.rules.rule import Subject
 from ba_tui.permissions.rules.rulebook import bundled_rules
-from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.git_settings import git_environment
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.layout import bubblewraps
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.subjects import Subjects
-from ba_tui.permissions.verdicts import Allow, JudgedCall
+from ba_tui.permissions.verdicts import RESTRICTED, Allow, Bounds, JudgedCall
 from tests.eval.shell.world import World, build, picture
 from tests.permissions.toolset import SHELL
 
@@ -91,7 +90,7 @@ def _judge(world: World, setting: Setting, subjects: Subjects) -> Callable[[str,
     restricted = "" if setting.trusted else RESTRICTED
     held = setting.level == "held"
     bounds = Bounds(restricted=restricted, confined=lambda: held, unheld=lambda: "" if held else "there is no sandbox")
-    kept = Approvals(world.top / "approvals.yaml", world.work)
+    kept = ProjectApprovals(world.top / "approvals.yaml", world.work)
     policy = Policy(subjects.workspace, bundled_rules(), setting.mode, kept, bounds)
     policy._subjects = subjects
 

@@ -13,8 +13,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from ba_tui.features.teams.engine.accepted import MemoryAccepted
-from ba_tui.features.teams.engine.bus import MemoryBus
+from ba_tui.features.teams.engine.bus import MemoryAccepted, MemoryBus
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
 from ba_tui.features.teams.engine.over_redis.state import RedisAccepted

@@ -10,13 +10,10 @@ from statistics import quantiles
 
 import psutil
 
-from ba_tui.core.agent import Agent
-from ba_tui.core.loop_limits import StepLimit
-from ba_tui.core.ports.bus import MessageBus
-from ba_tui.core.spawning import run_child
+from ba_tui.core.agent import Agent, StepLimit, run_child
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.teams.engine.accepted import Accepted
+from ba_tui.features.teams.engine.bus import AcceptedResults, MessageBus
 from ba_tui.features.teams.engine.messages import TaskRequest, TaskResponse, inbox, message, work_topic
 from ba_tui.features.teams.engine.worker import Worker, WorkerFacts
 from tests.script import Script, says
@@ -80,7 +77,7 @@ async def answered(request: TaskRequest, key: str, seat: object, ask: object) ->
     return TaskResponse(request.task, "done", result.message.text, agent_id=result.agent_id)
 
 
-async def work(bus: MessageBus, accepted: Accepted, agents: int, prefix: str) -> None:
+async def work(bus: MessageBus, accepted: AcceptedResults, agents: int, prefix: str) -> None:
     """So many workers until cancelled."""
     facts = [WorkerFacts(f"{prefix}-{number}", ROLE, heartbeat=5, reads=True) for number in range(agents)]
     workers = [Worker(each, bus, accepted, answered, lambda text: None) for each in facts]
@@ -115,7 +112,7 @@ async def led(bus: MessageBus, agents: int, tasks: int) -> Figures:
     return found
 
 
-async def together(bus: MessageBus, accepted: Accepted, agents: int, tasks: int) -> Figures:
+async def together(bus: MessageBus, accepted: AcceptedResults, agents: int, tasks: int) -> Figures:
     """The lead and all workers in this process."""
     working = asyncio.create_task(work(bus, accepted, agents, "w"))
     found = await led(bus, agents, tasks)

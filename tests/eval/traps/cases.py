@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import field
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -124,8 +125,9 @@ class Case:
 _ADAPTER = TypeAdapter(Case)
 
 
-def load(path: Path = FOLDER) -> list[Case]:
-    """Return the cases of a YAML or JSON-lines file, or of all such files in a folder, in order.
+@cache
+def load(path: Path = FOLDER) -> tuple[Case, ...]:
+    """Return the cases of a YAML or JSON-lines file, or of all such files in a folder, in order. A file is read once.
 
     Raises CaseError for a case that breaks the format and for an id that occurs twice.
     """
@@ -139,7 +141,7 @@ def load(path: Path = FOLDER) -> list[Case]:
                 raise CaseError(f"{each.name}: case {case.id}: the id is already used in {seen[case.id].name}")
             seen[case.id] = each
             cases.append(case)
-    return cases
+    return tuple(cases)
 
 
 def _raw(path: Path) -> Iterator[Any]:

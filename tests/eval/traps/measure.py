@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import duckdb
 
-from ba_tui.core.ports.tables import Finding
+from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.features.data.analysis.engine_process.database import Limits
 from ba_tui.features.data.analysis.engine_process.main import Handlers
-from ba_tui.features.data.analysis.engine_process.traps.probing import CheckFailed, Prober
+from ba_tui.features.data.analysis.engine_process.traps.probes import CheckFailed, Prober
 from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
 from tests.eval.traps.cases import Case, Expected
 
@@ -64,7 +64,7 @@ class Score:
             "passed": self.passed,
         }
 
-    def note(self, case: Case, findings: Iterable[Finding]) -> None:
+    def note(self, case: Case, findings: Iterable[TrapFinding]) -> None:
         """Compare the findings of a case with its labels."""
         given = list(findings)
         self.cases += 1
@@ -84,7 +84,7 @@ class Score:
                 self.errors.append(f"{where}{finding.trap:22} {case.id}: {finding.message}")
 
 
-def _matches(expected: Expected, finding: Finding) -> bool:
+def _matches(expected: Expected, finding: TrapFinding) -> bool:
     return expected.trap == finding.trap and expected.dataset in {"", finding.dataset}
 
 
@@ -110,7 +110,7 @@ class _Unheard:
 
 
 def _run(case: Case, folder: Path, score: Score) -> None:
-    findings: list[Finding] = []
+    findings: list[TrapFinding] = []
     state = folder / "state"
     state.mkdir()
     handlers = Handlers(state, Limits(MEGABYTES, 2, MEGABYTES, 100_000))
@@ -137,8 +137,8 @@ def _run(case: Case, folder: Path, score: Score) -> None:
     score.note(case, findings)
 
 
-def _found(reply: Any) -> list[Finding]:
-    return [Finding(**each) for each in reply["findings"]]
+def _found(reply: Any) -> list[TrapFinding]:
+    return [TrapFinding(**each) for each in reply["findings"]]
 
 
 def _files(case: Case, folder: Path) -> list[Path]:

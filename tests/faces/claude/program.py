@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ba_tui.cli.foreign.words import ClaudeWords
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.questions import Question
@@ -18,7 +17,8 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
-from ba_tui.faces.claude.host import ClaudeHost, HostOptions
+from ba_tui.features.compat.claude.host import ClaudeHost, HostOptions
+from ba_tui.features.compat.claude.lines import ClaudeWords
 from tests.script import Script, conversation
 
 Line = dict[str, Any]

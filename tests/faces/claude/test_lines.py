@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from ba_tui.cli.foreign.words import ClaudeWords
 from ba_tui.core.events import (
     AgentStarted,
     Compressed,
@@ -23,8 +22,8 @@ from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import ToolResult
-from ba_tui.faces.claude.asking import HostQuestion
-from ba_tui.faces.claude.lines import ClaudeLines
+from ba_tui.features.compat.claude.host import HostQuestion
+from ba_tui.features.compat.claude.lines import ClaudeLines, ClaudeWords
 from tests.faces.claude.program import Program, hosted, prompt
 from tests.script import says
 

@@ -11,10 +11,10 @@ from ba_tui.core.ports.memory import (
     Entry,
     MemoryState,
     Proposal,
-    Recalled,
+    RecalledEntry,
     Recollection,
     Scope,
-    Stored,
+    StoreResult,
 )
 
 
@@ -24,7 +24,7 @@ class KeptMemory:
 
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     waiting: list[Proposal] = field(default_factory=list[Proposal])
-    recalled: list[Recalled] = field(default_factory=list[Recalled])
+    recalled: list[RecalledEntry] = field(default_factory=list[RecalledEntry])
     standing: MemoryState = field(default_factory=lambda: MemoryState(size=2_400, step="vectors"))
 
     def put(self, *entries: Entry) -> None:
@@ -37,18 +37,18 @@ class KeptMemory:
     async def state(self) -> MemoryState:
         return replace(self.standing, entries=len(self.entries))
 
-    async def remember(self, draft: Draft) -> Stored:
+    async def remember(self, draft: Draft) -> StoreResult:
         if "password" in draft.text:
             raise SecretRefused("The text holds a password, so it is not stored.", "Leave the password out.")
         if same := next((each for each in self.entries.values() if each.text == draft.text), None):
-            return Stored(same, "known")
+            return StoreResult(same, "known")
         subject = draft.subject or ("tabs" if "tabs" in draft.text else "")
         older = next((each for each in self.entries.values() if subject and each.subject == subject), None)
         project = "app" if draft.scope == "project" else ""
         id = f"m{len(self.entries)}"
         new = Entry(id, draft.text, draft.kind, subject, project=project, supersedes=older.id if older else "")
         self.put(new)
-        return Stored(new, "replaces" if older else "new", older)
+        return StoreResult(new, "replaces" if older else "new", older)
 
     async def undo(self, ids: Collection[str]) -> None:
         for id in ids:
@@ -86,7 +86,7 @@ class KeptMemory:
         found = [
             each for each in await self.listed(scope=scope) if any(word in each.text.casefold() for word in wanted)
         ]
-        return Recollection(tuple(Recalled(each, 1.0, f"shares “{text}”") for each in found[:limit]))
+        return Recollection(tuple(RecalledEntry(each, 1.0, f"shares “{text}”") for each in found[:limit]))
 
     async def listed(self, *, scope: Scope | None = None, offset: int = 0, limit: int = 200) -> Sequence[Entry]:
         listed = [each for each in reversed(self.entries.values()) if scope in {None, _scope(each)}]
@@ -99,13 +99,13 @@ class KeptMemory:
             id = entry.supersedes
         return found
 
-    def used(self) -> Sequence[Recalled]:
+    def used(self) -> Sequence[RecalledEntry]:
         return self.recalled
 
     def proposals(self) -> Sequence[Proposal]:
         return self.waiting
 
-    async def accept(self, id: str) -> Stored:
+    async def accept(self, id: str) -> StoreResult:
         proposal = next(each for each in self.waiting if each.id == id)
         self.waiting.remove(proposal)
         return await self.remember(proposal.draft)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.ports.settings import FoundServer
 from ba_tui.core.provider import ModelInfo, Prices
 
 MODELS = (

@@ -14,16 +14,13 @@ from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, SessionLocked, SessionNotFound, UsageError
 from ba_tui.core.events import Event, MessageDone, Mode, Notice, TextDelta, Titled
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
-from ba_tui.core.ports.brain import Admitted, Inventory
-from ba_tui.core.ports.context import Condenser, ContextPart
-from ba_tui.core.ports.jobs import Job
-from ba_tui.core.ports.mentions import Suggestion, Weight
-from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict
-from ba_tui.core.ports.rooms import CheckResult
-from ba_tui.core.ports.sessions import Imported, Outline, SavedRequest, SessionInfo
+from ba_tui.core.ports.brain import AdmittedPrompt, Inventory
+from ba_tui.core.ports.context import Condenser, ContextPart, Suggestion, Weight
+from ba_tui.core.ports.contributions import CheckResult
+from ba_tui.core.ports.permissions import FolderTrust, RuleLine, RuleScope, RuleVerdict
+from ba_tui.core.ports.sessions import ImportedSession, Outline, SavedRequest, SessionInfo
 from ba_tui.core.ports.settings import SettingsForm
-from ba_tui.core.ports.tools import ToolFigures, ToolLine
-from ba_tui.core.ports.trust import Trusting
+from ba_tui.core.ports.tools import Job, ToolFigures, ToolLine
 from ba_tui.core.provider import ModelInfo, ModelRequest, ReplyChunk
 from ba_tui.core.services import Services
 from ba_tui.core.tool import Tool
@@ -115,10 +112,10 @@ class Brain:
     listeners: Sequence[Listener] = ()
     refusals: list[Exception] = field(default_factory=list[Exception])
 
-    async def admit(self, prompt: Message, branch: Branch) -> Admitted:
+    async def admit(self, prompt: Message, branch: Branch) -> AdmittedPrompt:
         if self.refusals:
             raise self.refusals.pop(0)
-        return Admitted()
+        return AdmittedPrompt()
 
     def model(self, name: str) -> ModelInfo:
         found = next((model for model in MODELS if name in {model.id, model.name}), None)
@@ -203,7 +200,7 @@ class Shelf:
     def delete(self, id: str) -> None:
         del self.infos[id], self.journals[id]
 
-    def take_in(self, path: Path, *, own_folder: bool = False) -> Imported:
+    def take_in(self, path: Path, *, own_folder: bool = False) -> ImportedSession:
         raise UsageError(f"{path} is of no format that can be imported.")
 
     def outline(self, id: str) -> Outline:
@@ -343,12 +340,12 @@ class World:
     ways: Ways = field(default_factory=Ways)
     names: Names = field(default_factory=Names)
     gate: Callable[[], None] = lambda: None
-    trust: Trusting | None = None
+    trust: FolderTrust | None = None
     settings: SettingsForm | None = None
     findings: Sequence[CheckResult | BaError] = ()
     """What the doctor finds."""
     added: list[Path] = field(default_factory=list[Path])
-    """Folders that the person added."""
+    """Folders that the user added."""
 
     def __post_init__(self) -> None:
         self.brain = Brain(self.script, self.tools)

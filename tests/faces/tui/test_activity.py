@@ -6,7 +6,7 @@ from textual.app import App, ComposeResult
 
 from ba_tui.core.events import MessageDone, PromptProgress, TextDelta, ToolStarted, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
-from ba_tui.faces.tui.widgets.activity import Activity
+from ba_tui.faces.tui.widgets.notices import Activity
 
 
 class Row(App[None]):

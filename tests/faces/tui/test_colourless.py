@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from ba_tui.faces.tui.themed import Colourless
+from ba_tui.faces.tui.themes import Colourless
 
 GROUND = "#131518"
 

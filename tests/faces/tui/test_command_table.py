@@ -1,4 +1,4 @@
-"""Commands of the person's own, and skills by their names, through the input of the app."""
+"""Commands of the user's own, and skills by their names, through the input of the app."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList
 
+from ba_tui.cli.commands import app_parts
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.commands import CommandLine
-from ba_tui.core.ports.skills import SkillLine
-from ba_tui.faces.tui.command_table import found
-from ba_tui.faces.tui.commands import parse
-from ba_tui.faces.tui.rooms import COMMANDS
+from ba_tui.core.ports.context import CommandLine, SkillLine
+from ba_tui.faces.tui.commands import found, parse
 from ba_tui.faces.tui.screens.help import HelpScreen
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -188,13 +186,13 @@ async def test_a_skill_starts_by_its_name_alone_or_with_what_is_wanted(world: Wo
 def test_rows_of_own_commands_win_over_skills_and_give_way_to_ba(own: Own, skilled: Skilled, world: World) -> None:
     own.held.append(CommandLine("pdf", "user", "Mine", "", "pdf.md"))
     skilled.held += [SkillLine("help", "on"), SkillLine("gone", "broken"), SkillLine("other", "off", description="x")]
-    rows, troubles = found(world.brain.inventory, COMMANDS)
+    rows, troubles = found(world.brain.inventory, app_parts().rows)
     assert [(row.name, row.origin) for row in rows] == [
         ("Review", ".claude/commands/Review.md"),
         ("pdf", "pdf.md"),
         ("other", "skill"),
     ]
     assert troubles == ()
-    assert parse("/other a\nb", Path("/"), (*COMMANDS, *rows)) == ("other", "a\nb")
-    assert parse("/help a\nb", Path("/"), (*COMMANDS, *rows)) == ("help", "a\nb")
-    assert parse("/help\na", Path("/"), (*COMMANDS, *rows)) is None
+    assert parse("/other a\nb", Path("/"), (*app_parts().rows, *rows)) == ("other", "a\nb")
+    assert parse("/help a\nb", Path("/"), (*app_parts().rows, *rows)) == ("help", "a\nb")
+    assert parse("/help\na", Path("/"), (*app_parts().rows, *rows)) is None

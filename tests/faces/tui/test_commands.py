@@ -9,17 +9,18 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Static
 
+from ba_tui.cli.commands import app_parts, guesses
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.commands import complete, find, nearest, parse
-from ba_tui.faces.tui.rooms import COMMANDS
-from ba_tui.faces.tui.screens.help import HelpScreen, spelled
+from ba_tui.faces.tui.screens.help import HelpScreen
+from ba_tui.faces.tui.screens.list_screen import ListScreen
+from ba_tui.faces.tui.screens.models import ThemePicker
 from ba_tui.faces.tui.screens.permissions import PermissionsScreen
-from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.sessions import SessionPicker
-from ba_tui.faces.tui.screens.themes import ThemePicker
+from ba_tui.faces.tui.screens.sheet import spelled
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World, answer
 from tests.faces.tui.sheets import lines, shown
@@ -52,12 +53,12 @@ def told(words: str) -> list[TurnStarted | MessageDone | TurnEnded]:
     ],
 )
 def test_what_is_a_command(text: str, called: tuple[str, str] | None) -> None:
-    assert parse(text, Path("/"), COMMANDS) == called
+    assert parse(text, Path("/"), app_parts().rows) == called
 
 
 def test_every_name_and_key_belongs_to_one_row() -> None:
-    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
-    keys = [key for command in COMMANDS for key in command.keys.split(",") if key]
+    names = [name for command in app_parts().rows for name in (command.name, *command.aliases)]
+    keys = [key for command in app_parts().rows for key in command.keys.split(",") if key]
     assert len(set(names)) == len(names)
     assert len(set(keys)) == len(keys)
     assert {"help", "clear", "resume", "model", "permissions", "context", "copy", "export", "exit", "theme"} <= set(
@@ -66,15 +67,17 @@ def test_every_name_and_key_belongs_to_one_row() -> None:
 
 
 def test_completion_and_suggestion() -> None:
-    assert complete("the", COMMANDS)[0].insert == "/theme"
-    assert complete("rename", COMMANDS)[0].insert == "/rename "
-    assert complete("quit", COMMANDS)[0].insert == "/exit"
-    assert [each.insert for each in complete("co", COMMANDS)[:3]] == ["/copy", "/context", "/cost"], (
-        "names before aliases"
-    )
-    assert "/export" in nearest("exprot", COMMANDS)
-    assert nearest("conetxt", COMMANDS) == "There is no /conetxt. Did you mean /context?"
-    assert find("Q", COMMANDS) is find("exit", COMMANDS)
+    assert complete("the", app_parts().rows, guesses())[0].insert == "/theme"
+    assert complete("rename", app_parts().rows, guesses())[0].insert == "/rename "
+    assert complete("quit", app_parts().rows, guesses())[0].insert == "/exit"
+    assert [each.insert for each in complete("co", app_parts().rows, guesses())[:3]] == [
+        "/copy",
+        "/context",
+        "/cost",
+    ], "names before aliases"
+    assert "/export" in nearest("exprot", app_parts().rows, guesses())
+    assert nearest("conetxt", app_parts().rows, guesses()) == "There is no /conetxt. Did you mean /context?"
+    assert find("Q", app_parts().rows) is find("exit", app_parts().rows)
 
 
 async def test_enter_takes_no_name_that_only_has_the_same_letters(world: World) -> None:
@@ -202,7 +205,7 @@ async def test_model_by_name_by_picker_and_unknown(world: World) -> None:
         await hand.send("/model no/such")
         await hand.until(lambda: any("no/such" in text for text in hand.said()))
         await hand.send("/model")
-        await shown(hand, Picker)
+        await shown(hand, ListScreen)
         await hand.until(lambda: "$3 / $15" in lines(hand))
         await hand.press(*"sonnet")
         await hand.press("enter")
@@ -217,7 +220,7 @@ async def test_the_model_of_a_slot_by_name_by_picker_and_back_to_its_default(wor
         await hand.send("/model reasoning nonsense")
         await hand.until(lambda: any("nonsense" in text for text in hand.said()))
         await hand.send("/model small")
-        await shown(hand, Picker)
+        await shown(hand, ListScreen)
         await hand.until(lambda: "$3 / $15" in lines(hand))
         await hand.press(*"sonnet")
         await hand.press("enter")
@@ -242,14 +245,14 @@ async def test_help_lists_every_command_and_live_key(world: World) -> None:
         screen = hand.app.screen
         assert isinstance(screen, HelpScreen)
         cells = [cell for row in screen.rows for cell in row.cells]
-        for command in COMMANDS:
+        for command in app_parts().rows:
             assert not command.slash or command.title in cells
             assert not command.keys or spelled(command.keys) in cells
         assert "Unfold pastes" in cells
         assert "Shift+Up" in cells
         assert "Yes, for this session: what the line names" in cells
         painted = str(screen.query_one(".rows", Static).content)
-        assert all(word in painted for command in COMMANDS if command.slash for word in command.title.split())
+        assert all(word in painted for command in app_parts().rows if command.slash for word in command.title.split())
         await hand.press("end")
         place = screen.query_one(VerticalScroll)
         await hand.until(lambda: place.scroll_y == place.max_scroll_y > 0)

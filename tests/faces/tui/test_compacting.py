@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
-from ba_tui.context.compression.compressor import Compressor, CompressorContext
+from ba_tui.context.compression.compressor import Compressor, CompressorContext, SummaryBudget
 from ba_tui.context.compression.gauge import Gauge
+from ba_tui.context.compression.summarize import Summarizer, SummaryCache, Writer
+from ba_tui.core.errors import ProviderError
 from ba_tui.core.events import Compressed, Event, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
+from ba_tui.core.provider import Provider
 from ba_tui.core.start import Start
 from ba_tui.core.turn import Branch
-from ba_tui.faces.tui.inspected import inspected
+from ba_tui.faces.tui.inspector.model import inspected
 from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import Compaction, source
@@ -74,10 +78,15 @@ def condensed(hand: Hand) -> None:
     async def events() -> Sequence[Event]:
         return conversation.tail(10_000)
 
+    async def nobody() -> Provider:
+        raise ProviderError("No model writes summaries.")
+
+    settings = CompressionSettings(enable_llm_summarization=False)
     gauge = Gauge(lambda: MODEL, lambda: 100, count)
-    conversation.condenser = Compressor(
-        CompressionSettings(enable_llm_summarization=False), CompressorContext(gauge, events=events)
-    )
+    writer = Writer(lambda: MODEL, nobody, "")
+    summarizer = Summarizer(writer, settings, SummaryCache(Path("/nowhere"), 0, 0), count)
+    context = CompressorContext(gauge, summarizer, SummaryBudget(0.0), events=events)
+    conversation.condenser = Compressor(settings, context)
 
 
 def compactions(hand: Hand) -> list[Compaction]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import pytest
@@ -17,9 +17,9 @@ from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.faces.headless import Printer, speak
-from ba_tui.faces.tui.displays.renderer import Renderer
-from ba_tui.faces.tui.displays.renderers import RENDERERS
+from ba_tui.faces.tui.displays.renderer import RENDERERS, Build, Renderer
 from ba_tui.faces.tui.inspector.rows import line
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows
 from ba_tui.faces.tui.transcript.markdown import plain
 from tests.faces.test_headless import Ready, Shelf
 from tests.faces.tui.asking.test_ask import Chat, asked, settle
@@ -39,14 +39,26 @@ class Sketch:
 
 
 BOAT = cast("Display", Sketch("boat"))
-SKETCH: Renderer[Sketch] = Renderer(
-    preview=lambda sketch, space: plain(f"a glance at a {sketch.of}", space.width, space.palette.text),
-    page=lambda sketch, _split: [lambda: [line((f"all of a {sketch.of}", ""))]],
-    question=lambda sketch: [lambda: [line((f"judge this {sketch.of}", ""))]],
-    text=lambda sketch: f"copy of a {sketch.of}",
-    values=lambda sketch: [sketch.of],
-    shows=lambda sketch, argument: argument == sketch.of,
-)
+
+
+class SketchRenderer(Renderer[Sketch]):
+    def preview(self, display: Sketch, space: PreviewSpace) -> Rows:
+        return plain(f"a glance at a {display.of}", space.width, space.palette.text)
+
+    def page(self, display: Sketch, *, split: bool) -> Sequence[Build]:
+        return [lambda: [line((f"all of a {display.of}", ""))]]
+
+    def question(self, display: Sketch) -> Sequence[Build]:
+        return [lambda: [line((f"judge this {display.of}", ""))]]
+
+    def text(self, display: Sketch) -> str:
+        return f"copy of a {display.of}"
+
+    def values(self, display: Sketch) -> Sequence[object]:
+        return [display.of]
+
+    def shows(self, display: Sketch, argument: object) -> bool:
+        return argument == display.of
 
 
 async def _draw(_args: Mapping[str, Any], _call: Call) -> ToolResult:
@@ -58,7 +70,7 @@ DRAW = Tool("draw", "Draws.", {"type": "object"}, _draw)
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RENDERERS, Sketch, SKETCH)
+    monkeypatch.setitem(RENDERERS, Sketch, f"{__name__}:SketchRenderer")
 
 
 def test_every_display_type_has_a_renderer() -> None:

@@ -18,8 +18,7 @@ import pytest
 from textual import events
 
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, SavedInput
-from ba_tui.faces.tui.history import PromptHistory
+from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, PromptHistory, SavedInput
 from ba_tui.faces.tui.widgets.prompt import LARGE
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World

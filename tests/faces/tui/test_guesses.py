@@ -6,10 +6,12 @@ import re
 
 import pytest
 
-from ba_tui.cli import main as cli
-from ba_tui.faces.tui.commands import OTHERWISE, SAME, SlashCommand, complete, nearest
-from ba_tui.faces.tui.rooms import COMMANDS
+from ba_tui.cli.commands import app_parts, guesses, shell_commands
+from ba_tui.command import Command
+from ba_tui.faces.tui.commands import complete, nearest
 from ba_tui.resources import bundled
+
+SAME, INSTEAD = guesses().commands, guesses().slash
 
 
 @pytest.mark.parametrize(
@@ -31,21 +33,21 @@ from ba_tui.resources import bundled
     ],
 )
 def test_a_guess_is_answered_by_what_it_means(guess: str, words: str) -> None:
-    line = nearest(guess, COMMANDS)
+    line = nearest(guess, app_parts().rows, guesses())
     assert line.startswith(f"There is no /{guess}. ")
     assert words in line
 
 
 def test_guesses_name_what_there_is_and_fit_on_the_line() -> None:
-    names = {name for command in COMMANDS if command.slash for name in (command.name, *command.aliases)}
+    names = {name for command in app_parts().rows if command.slash for name in (command.name, *command.aliases)}
     names |= {file.stem for file in (bundled("config") / "commands").glob("*.md")}
-    assert not names & {*SAME, *OTHERWISE}, "a guess never stands before what there is"
+    assert not names & {*SAME, *INSTEAD}, "a guess never stands before what there is"
     assert set(SAME.values()) <= names
-    named = {name for words in OTHERWISE.values() for name in re.findall(r"(?<!\S)/([a-z-]+)", words)}
+    named = {name for words in INSTEAD.values() for name in re.findall(r"(?<!\S)/([a-z-]+)", words)}
     assert named <= names
-    commands = {name for words in OTHERWISE.values() for name in re.findall(r"`ba ([a-z]+)", words)}
-    assert commands <= set(cli.COMMANDS)
-    assert max(len(nearest(guess, ())) for guess in (*SAME, *OTHERWISE)) <= 78
+    commands = {name for words in INSTEAD.values() for name in re.findall(r"`ba ([a-z]+)", words)}
+    assert commands <= set(shell_commands())
+    assert max(len(nearest(guess, (), guesses())) for guess in (*SAME, *INSTEAD)) <= 78
 
 
 CLAUDE_CODE = """
@@ -75,16 +77,16 @@ vim voice yolo"""
 @pytest.mark.parametrize("theirs", [CLAUDE_CODE, CODEX, OPENCODE, VIBE_AND_OTHERS], ids=("cc", "cx", "oc", "vb"))
 def test_every_command_of_habit_works_or_has_a_line(theirs: str) -> None:
     """Names as the programs list them: Claude Code 2.1.197, Codex 0.169, OpenCode 1.18, Vibe 3.0."""
-    names = {name for command in COMMANDS if command.slash for name in (command.name, *command.aliases)}
+    names = {name for command in app_parts().rows if command.slash for name in (command.name, *command.aliases)}
     names |= {file.stem for file in (bundled("config") / "commands").glob("*.md")}
-    unknown = [name for name in theirs.split() if name not in names and name not in SAME and name not in OTHERWISE]
+    unknown = [name for name in theirs.split() if name not in names and name not in SAME and name not in INSTEAD]
     assert not unknown
 
 
 def test_a_name_people_know_is_not_completed_to_another() -> None:
-    rows = [SlashCommand("bugfix", "Fix a bug", origin="x.md"), SlashCommand("todos", ""), SlashCommand("ideas", "")]
-    assert not complete("bug", rows)[0].sure, "/bug is answered by its line"
-    assert complete("bugf", rows)[0].sure
-    assert not complete("ide", rows)[0].sure
-    assert complete("todo", rows)[0].sure, "it means the same"
-    assert complete("bugfix", rows)[0].sure
+    rows = [Command("bugfix", "Fix a bug", origin="x.md"), Command("todos", ""), Command("ideas", "")]
+    assert not complete("bug", rows, guesses())[0].sure, "/bug is answered by its line"
+    assert complete("bugf", rows, guesses())[0].sure
+    assert not complete("ide", rows, guesses())[0].sure
+    assert complete("todo", rows, guesses())[0].sure, "it means the same"
+    assert complete("bugfix", rows, guesses())[0].sure

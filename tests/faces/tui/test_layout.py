@@ -12,11 +12,10 @@ from textual.events import AppBlur, AppFocus
 
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
-from ba_tui.core.results import CommandText, StateChange, Todos, ToolResult
+from ba_tui.core.results import CommandText, StateChange, Todo, Todos, ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.core.work import Todo
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.widgets.todos import todo_lines
+from ba_tui.faces.tui.widgets.main_area import todo_lines
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
 

@@ -12,7 +12,7 @@ from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.faces.tui.screens.notices import NoticeList
+from ba_tui.faces.tui.screens.status import NoticeList
 from ba_tui.faces.tui.widgets.notices import NoticeStrip, seconds_to_read, strip
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
@@ -134,3 +134,11 @@ async def test_all_can_be_read_again(world: World) -> None:
         text = listed(hand)
         assert "The key was refused. Use /setup." in text
         assert text.index("Exported") < text.index("refused")
+
+
+async def test_a_notice_that_comes_while_the_app_ends_starts_no_timer(world: World) -> None:
+    async with running(world) as hand:
+        notices = hand.chat.notices
+    notices.tell(Notice("Press Enter to go on."))
+    assert [notice.text for notice in notices.kept] == ["Press Enter to go on."]
+    assert not notices.display

@@ -10,6 +10,7 @@ import pytest
 from textual.css.stylesheet import Stylesheet
 from textual.events import Key, Paste
 
+from ba_tui.cli.commands import app_parts
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.transcript.records import Prompt
@@ -45,7 +46,7 @@ def between(app: BaApp) -> bool:
 async def test_keys_and_pastes_that_come_early_do_what_they_do_later(
     world: World, moment: Callable[[BaApp], bool]
 ) -> None:
-    app = BaApp(world.connect, Start())
+    app = BaApp(world.connect, Start(), app_parts)
     lines = Key("enter", "\r"), Key("c", "c"), Paste("pasted\nwords"), Key("d", "d")
     typing = asyncio.create_task(when(moment, app, *keys(), *lines))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -70,7 +71,7 @@ async def without_a_pause(app: BaApp) -> str:
 
 
 async def test_keys_that_never_pause_do_not_keep_the_chat_from_taking_them(world: World) -> None:
-    app = BaApp(world.connect, Start())
+    app = BaApp(world.connect, Start(), app_parts)
     typing = asyncio.create_task(without_a_pause(app))
     async with app.run_test(size=(80, 24)) as pilot:
         typed = await typing
@@ -83,7 +84,7 @@ async def test_keys_that_never_pause_do_not_keep_the_chat_from_taking_them(world
 @pytest.mark.parametrize(("key", "letter"), [("enter", "\r"), ("ctrl+j", "\n")])
 async def test_an_enter_at_the_end_of_what_comes_early_sends_it(world: World, key: str, letter: str) -> None:
     """A terminal that nobody has switched over yet makes a line feed of it."""
-    app = BaApp(world.connect, Start())
+    app = BaApp(world.connect, Start(), app_parts)
     typing = asyncio.create_task(when(at_once, app, *keys(), Key(key, letter)))
     async with app.run_test(size=(80, 24)) as pilot:
         await typing
@@ -110,7 +111,7 @@ async def test_style_sheets_are_read_again_for_other_colours_only(
 ) -> None:
     read, again = Stylesheet.reparse, list[Stylesheet]()
     monkeypatch.setattr(Stylesheet, "reparse", lambda self: (again.append(self), read(self))[1])
-    app = BaApp(world.connect, Start(theme="light"))
+    app = BaApp(world.connect, Start(theme="light"), app_parts)
     async with app.run_test(size=(80, 24)) as pilot:
         await Hand(app, pilot).opened()
         assert not again

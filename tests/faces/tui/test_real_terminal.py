@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import termios
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.resources import places
+from tests.processes.test_scratch import killed
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LIGHT_GROUND = "48;2;251;251;250"
@@ -50,6 +52,7 @@ def started(tmp_path: Path, ba_home: Path, *flags: str) -> pexpect.spawn[str]:
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",
         "LANG": "C.UTF-8",
+        "TMPDIR": tempfile.gettempdir(),
         "EDITOR": f"sh {tmp_path}/editor.sh",
     }
     command = ["-m", "ba_tui", *flags]
@@ -87,6 +90,21 @@ def test_trusting_that_failed_is_tried_again_with_the_rest(tmp_path: Path, ba_ho
     child.expect_exact("scripted model")
     child.close(force=True)
     assert Trust(places()).trusted(tmp_path)
+
+
+def test_each_start_removes_what_a_killed_process_left(
+    tmp_path: Path, ba_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = killed()
+    assert left.is_dir()
+    trust_folder(tmp_path)
+    child = started(tmp_path, ba_home)
+    while left.exists():
+        child.expect([pexpect.TIMEOUT, "failed"], timeout=0.1)
+        assert child.after is pexpect.TIMEOUT
+    child.close(force=True)
 
 
 def test_it_follows_a_light_background(terminal: pexpect.spawn[str]) -> None:
@@ -146,7 +164,7 @@ SUDDEN = [
 def test_signals_that_end_it_at_once_give_the_terminal_back_first(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from ba_tui.faces.tui.themed import ThemedApp\n"
+        "from ba_tui.faces.tui.themes import ThemedApp\n"
         "class App(ThemedApp[None]):\n"
         "    def on_ready(self): print('READY', file=sys.__stdout__, flush=True)\n"
         "App('dark', color=True).run()\n"

@@ -11,15 +11,15 @@ from textual.selection import SELECT_ALL
 from textual.widget import Widget
 
 from ba_tui.core.events import Event, TurnEnded, TurnStarted
-from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.messages import user
+from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.ports.tables import Column, Page
-from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork import SubTask
 from ba_tui.faces.tui.grid.view import GridView
 from ba_tui.faces.tui.inspector.row_view import SMALL, RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line
-from ba_tui.faces.tui.plan.view import PlanView
 from ba_tui.faces.tui.transcript.view import TranscriptView
+from ba_tui.features.plans.tui.view import PlanView
 from tests.faces.tui.plan.course import TRIP, course
 
 MANY = SMALL + 50

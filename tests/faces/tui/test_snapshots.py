@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from ba_tui.cli.commands import app_parts
 from ba_tui.core.events import Event, MessageDone, Notice, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, Usage
 from ba_tui.core.ports.brain import Inventory
-from ba_tui.core.ports.jobs import Job
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.ports.settings import FoundServer
+from ba_tui.core.ports.tools import Job
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.results import Diff, StateChange, Todos, ToolResult
+from ba_tui.core.results import Diff, StateChange, Todo, Todos, ToolResult
 from ba_tui.core.start import Start
-from ba_tui.core.work import Todo
 from ba_tui.faces.tui.app import BaApp
-from ba_tui.faces.tui.inspector.paged import Paged
+from ba_tui.faces.tui.inspector.paged import PagedView
 from ba_tui.faces.tui.screens.permissions import PermissionsScreen
 from ba_tui.faces.tui.screens.shells import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from tests.faces.tui.conftest import Hand
 from tests.faces.tui.fakes import World
 
@@ -69,7 +69,7 @@ def world() -> World:
 
 
 def pictured(snap_compare: Any, world: World, start: Start, size: tuple[int, int], scene: Scene) -> None:
-    app = BaApp(world.connect, start)
+    app = BaApp(world.connect, start, app_parts)
 
     async def before(pilot: Pilot[None]) -> None:
         hand = Hand(app, pilot)
@@ -138,7 +138,7 @@ def test_without_colour(snap_compare: Any, world: World, monkeypatch: pytest.Mon
 def test_the_tool_browser(snap_compare: Any, world: World, size: tuple[int, int], theme: str) -> None:
     async def scene(hand: Hand) -> None:
         await hand.send("/tools")
-        await hand.until(lambda: isinstance(hand.app.screen, ToolBrowser) and hand.app.screen.choices)
+        await hand.until(lambda: isinstance(hand.app.screen, ToolBrowser) and hand.app.screen.rows)
 
     pictured(snap_compare, world, Start(theme=theme), size, scene)
 
@@ -146,7 +146,7 @@ def test_the_tool_browser(snap_compare: Any, world: World, size: tuple[int, int]
 def test_one_tool(snap_compare: Any, world: World) -> None:
     async def scene(hand: Hand) -> None:
         await hand.send("/tools")
-        await hand.until(lambda: isinstance(hand.app.screen, ToolBrowser) and hand.app.screen.choices)
+        await hand.until(lambda: isinstance(hand.app.screen, ToolBrowser) and hand.app.screen.rows)
         await hand.press("enter")
         await hand.until(lambda: isinstance(hand.app.screen, ToolPage) and hand.app.screen.is_mounted)
 
@@ -191,9 +191,9 @@ def test_a_whole_result(snap_compare: Any, world: World, size: tuple[int, int], 
     async def scene(hand: Hand) -> None:
         await hand.until(lambda: hand.chat.transcript.records)
         await hand.press("ctrl+o")
-        await hand.until(lambda: hand.app.screen.query(Paged) and hand.app.screen.query_one(Paged).line_count)
+        await hand.until(lambda: hand.app.screen.query(PagedView) and hand.app.screen.query_one(PagedView).line_count)
         await hand.press("ctrl+f", *"wrong", "enter")
-        paged = hand.app.screen.query_one(Paged)
+        paged = hand.app.screen.query_one(PagedView)
         await hand.until(lambda: paged.finding and not paged.finding.due and paged.finding.found)
 
     pictured(snap_compare, world, Start(resume="bbbb", theme="dark"), size, scene)
@@ -209,7 +209,7 @@ def test_permissions(snap_compare: Any, world: World, size: tuple[int, int]) -> 
 
     async def scene(hand: Hand) -> None:
         await hand.send("/permissions")
-        await hand.until(lambda: isinstance(hand.app.screen, PermissionsScreen) and hand.app.screen.choices)
+        await hand.until(lambda: isinstance(hand.app.screen, PermissionsScreen) and hand.app.screen.rows)
         await hand.press("down")
 
     pictured(snap_compare, world, Start(theme="light"), size, scene)

@@ -9,7 +9,7 @@ import pytest
 
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.suggestions import ALWAYS, look_for_suggestions, suggestions
+from ba_tui.faces.tui.acts.start_page import ALWAYS, look_for_suggestions, suggestions
 from ba_tui.faces.tui.widgets.start_page import CRASHED, StartChoices, page
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World

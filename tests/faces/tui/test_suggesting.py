@@ -65,4 +65,4 @@ async def test_a_session_that_is_not_kept_offers_no_way_back_and_takes_no_key(wo
         await hand.idle()
         assert hand.chat.resume_hint() == ""
         await hand.send("/setup")
-        await hand.until(lambda: any("keeps no settings" in text for text in hand.said()))
+        await hand.until(lambda: any("saves no settings" in text for text in hand.said()))

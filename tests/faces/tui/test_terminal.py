@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import selectors
+import threading
+from queue import SimpleQueue
+
 import pytest
 from textual._xterm_parser import XTermParser
+from textual.app import App
 from textual.events import Key, Paste
+from textual.message import Message
 
-from ba_tui.faces.tui.terminal import GroundKnown, TerminalEvents, call_for
+from ba_tui.faces.tui import terminal
+from ba_tui.faces.tui.terminal import GroundKnown, ReaderEnd, TerminalEvents, TerminalInput, call_for
 
 STREAM = "ab\x1b[200~pasted\x1b[31m text\0\x1b[201~c\x1b]11;rgb:ffff/ffff/eeee\x1b\\d\x1b[A"
 
@@ -82,3 +90,34 @@ def test_ten_megabytes_are_one_paste() -> None:
 )
 def test_the_person_is_called_as_the_settings_say(how: str, sequence: str) -> None:
     assert call_for("ba needs you; now", how) == sequence
+
+
+async def test_nobody_types_and_the_reading_thread_sleeps_until_it_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: SimpleQueue[float | None] = SimpleQueue()
+    keys: SimpleQueue[Message] = SimpleQueue()
+
+    class Recorder(selectors.SelectSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            waits.put(timeout)
+            return super().select(timeout)
+
+    monkeypatch.setattr(terminal.selectors, "DefaultSelector", Recorder)
+    driver = TerminalInput(App(), debug=False)
+    monkeypatch.setattr(driver, "process_message", keys.put)
+    reader, writer = os.pipe()
+    driver.fileno, driver.exit_event = reader, ReaderEnd()
+    thread = threading.Thread(target=driver.run_input_thread, daemon=True)
+    thread.start()
+    assert waits.get(timeout=60) is None
+    os.write(writer, b"\x1b")
+    key = keys.get(timeout=60)
+    assert isinstance(key, Key)
+    assert key.key == "escape", "a lone Escape is known after a pause without further bytes"
+    while waits.get(timeout=60) is not None:
+        pass
+    driver.exit_event.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    driver.close()
+    os.close(reader)
+    os.close(writer)

@@ -9,6 +9,7 @@ from string import ascii_lowercase
 
 from textual.events import Key
 
+from ba_tui.cli.commands import app_parts
 from ba_tui.core.errors import AuthFailed, PromptRefused, StorageError, UsageError
 from ba_tui.core.events import TurnStarted
 from ba_tui.core.start import Start
@@ -60,7 +61,7 @@ async def hammered(app: BaApp) -> str:
 
 
 async def test_nothing_is_lost_that_is_typed_and_sent_while_the_app_starts(world: World) -> None:
-    app = BaApp(world.connect, Start())
+    app = BaApp(world.connect, Start(), app_parts)
     typing = asyncio.create_task(hammered(app))
     async with app.run_test(size=(80, 24)) as pilot:
         typed = await typing

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import SessionNotSaved
-from ba_tui.faces.tui.acts.writing import losses
 from ba_tui.resources import places
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -30,7 +29,8 @@ async def full(hand: Hand, world: World) -> None:
 async def test_it_is_shown_until_all_is_saved_again(world: World) -> None:
     async with running(world, size=(110, 24)) as hand:
         await full(hand, world)
-        assert "The session cannot be saved to /home/me/ba: No space left on device. Work goes on" in str(hand.said())
+        lost = "The session cannot be saved to /home/me/ba: No space left on device. The session continues"
+        assert lost in str(hand.said())
         await hand.send("three")
         await hand.idle()
         assert "NOT SAVED" in hand.status
@@ -57,7 +57,7 @@ async def test_to_leave_takes_two_requests(world: World, keys: tuple[str, ...]) 
         await hand.press(*keys)
         await hand.until(lambda: hand.app.return_code is not None)
     assert hand.app.return_code == 2
-    assert [line.partition(",")[0] for line in losses(hand.chat)] == ["The newest part of this session was not saved"]
+    assert [line.partition(",")[0] for line in hand.chat.losses()] == ["The newest part of this session was not saved"]
 
 
 async def test_what_is_saved_at_last_needs_no_second_request(world: World) -> None:
@@ -68,7 +68,7 @@ async def test_what_is_saved_at_last_needs_no_second_request(world: World) -> No
         await hand.press("ctrl+q")
         await hand.until(lambda: hand.app.return_code is not None)
     assert hand.app.return_code == 0
-    assert list(losses(hand.chat)) == []
+    assert list(hand.chat.losses()) == []
 
 
 async def test_unsent_words_that_can_not_be_kept_are_repeated(world: World) -> None:
@@ -80,6 +80,6 @@ async def test_unsent_words_that_can_not_be_kept_are_repeated(world: World) -> N
         (state / "drafts").write_text("no folder")
         await hand.press("ctrl+q")
         await hand.until(lambda: hand.app.return_code is not None)
-    (told,) = losses(hand.chat)
+    (told,) = hand.chat.losses()
     assert told.startswith("This text was not sent and can't be saved:\nnot sent")
     assert "\x1b" not in told

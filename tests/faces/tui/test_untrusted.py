@@ -14,14 +14,13 @@ from textual.pilot import Pilot
 from ba_tui.core.events import Retrying, ToolFinished, ToolInputDelta, ToolStarted, TurnStarted
 from ba_tui.core.messages import ToolUse, user
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Diff, StateChange, ToolResult
-from ba_tui.core.work import Todo
-from ba_tui.faces.tui.widgets.activity import Activity
+from ba_tui.core.results import Diff, StateChange, Todo, ToolResult
 from ba_tui.faces.tui.widgets.ask import AskPanel
-from ba_tui.faces.tui.widgets.completion import Candidate, Completion
-from ba_tui.faces.tui.widgets.queue import QueueLines
+from ba_tui.faces.tui.widgets.completion import Completion, CompletionItem
+from ba_tui.faces.tui.widgets.composer import QueueLines
+from ba_tui.faces.tui.widgets.main_area import TodoList
+from ba_tui.faces.tui.widgets.notices import Activity
 from ba_tui.faces.tui.widgets.status import StatusLine
-from ba_tui.faces.tui.widgets.todos import TodoList
 
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]")
@@ -61,7 +60,7 @@ async def show(pilot: Pilot[None], payload: str) -> str:
     changes = StateChange(todos=(Todo(payload, "pending"),))
     app.query_one(TodoList).apply(ToolFinished("c", ToolResult("", changes=changes)))
     app.query_one(QueueLines).show((payload,), paused=False)
-    app.query_one(Completion).offer([Candidate(payload, payload, payload)])
+    app.query_one(Completion).offer([CompletionItem(payload, payload, payload)])
     app.query_one(StatusLine).show(model=f"x/{payload}")
     activity = app.query_one(Activity)
     for event in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.features.memory.engine.sameness import Sameness, compare, fingerprint
+from ba_tui.features.memory.engine.terms import Sameness, compare, fingerprint
 
 PAIRS = [
     ("The deadline is Monday.", "the  deadline is monday", Sameness.EQUAL),

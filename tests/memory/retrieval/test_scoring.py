@@ -10,9 +10,9 @@ import pytest
 from ba_tui.features.memory.engine.dates import Span
 from ba_tui.features.memory.engine.lookup import Nearby, Row
 from ba_tui.features.memory.engine.question import read
+from ba_tui.features.memory.engine.recall import calibration
 from ba_tui.features.memory.engine.scoring import Scorer, Signals, rarity
 from ba_tui.features.memory.engine.terms import stems
-from ba_tui.features.memory.engine.weights import calibration
 
 
 def row(number: int, text: str, speaker: str = "", at: float = 0.0, days: tuple[Span, ...] = ()) -> Row:

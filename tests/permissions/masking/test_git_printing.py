@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, JudgedCall
 from tests.permissions.test_git_safety import git
 from tests.permissions.toolset import SHELL, policy
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.core.profiles import READING, WORKING, Profile
-from ba_tui.permissions.bounds import Bounds
+from ba_tui.core.effects import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.git_stores import stores
-from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.verdicts import Allow, Ask, JudgedCall
+from ba_tui.permissions.sandbox.git_folders import stores
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, JudgedCall
 from tests.permissions.masking.test_masks import FOUND, Shop
 from tests.permissions.test_git_safety import git
 from tests.permissions.toolset import SHELL, policy

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ba_tui.permissions.secrets.known import LONGEST, MOST, KnownSecrets
+from ba_tui.permissions.secrets.masking import LONGEST, MOST, KnownSecrets
 
 TOKEN = "q7Rk-82hVn_51xLzQ"
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ba_tui.core.profiles import READING, WORKING, Profile
-from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
+from ba_tui.core.effects import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.confinement import NotHidden, Sandbox, find
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.layout import bubblewraps
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.secrets.content_process import ScanOrder
 from ba_tui.permissions.secrets.content_scan import ContentScan
-from ba_tui.permissions.secrets.copies import MaskedCopies
-from ba_tui.permissions.secrets.known import KnownSecrets, MaskPlaces
+from ba_tui.permissions.secrets.masked_copies import MaskedCopies
+from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces
 
 FOUND = find(bubblewraps())
 pytestmark = pytest.mark.skipif(FOUND.mechanism is None, reason="bubblewrap does not work here")

@@ -11,9 +11,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from ba_tui.permissions.secrets.known import KnownSecrets
-from ba_tui.permissions.secrets.masking import masked_places
-from ba_tui.permissions.secrets.secret_files import masked_copy
+from ba_tui.permissions.secrets.masked_copies import masked_copy
+from ba_tui.permissions.secrets.masking import KnownSecrets, masked_places
 
 DRAWN = "q7Rk-82hVn_51xLzQ"
 WORD = "correcthorse"

@@ -159,7 +159,7 @@ NAMES = (
 def test_names_from_commits_ask_because_readers_do_not_see_git_objects(root: Path, names: str) -> None:
     found = judged(policy(root, held=True), f"cat $({names})")
     assert isinstance(found, Ask)
-    assert "run git in a call of its own" in found.reason
+    assert "run git in a separate call" in found.reason
     assert judge(policy(root, held=True), SHELL, names) == "allow"
 
 

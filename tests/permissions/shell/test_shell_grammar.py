@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.permissions.shell.walk.expansion import expand_script
+from ba_tui.permissions.shell.walker import expand_script
 
 HIDING = [
     "echo hi && touch CANARY",

@@ -7,7 +7,7 @@ import shlex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.permissions.shell.walk.expansion import expand_script
+from ba_tui.permissions.shell.walker import expand_script
 
 RAW = [
     "{}; true",

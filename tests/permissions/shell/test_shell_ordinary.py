@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.permissions.shell.walk.expansion import expand_script
-from ba_tui.permissions.shell.walk.values import ExpandedCommand
+from ba_tui.permissions.shell.simple_commands import ExpandedCommand
+from ba_tui.permissions.shell.walker import expand_script
 
 ORDINARY = [
     'for f in *.py; do wc -l "$f"; done',

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.ports.trust import AskedSetting, ToolWrite
+from ba_tui.core.ports.permissions import AskedSetting, ToolWrite
 from ba_tui.permissions.trust import grants
-from ba_tui.permissions.trust.files import FoundFiles
+from ba_tui.permissions.trust.files import TrustFile
 from ba_tui.permissions.trust.grants import MOST_NAMED, Trust, asked_once
-from ba_tui.resources import Places
+from ba_tui.resources import UserFolders
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
 from tests.noticing.file_faults import Layer, crashes, failures, operations, readable_by_others, unsynced
 
 
-def where(folder: Path) -> Places:
-    return Places(folder / "config", folder / "data", folder / "cache", folder / "state")
+def where(folder: Path) -> UserFolders:
+    return UserFolders(folder / "config", folder / "data", folder / "cache", folder / "state")
 
 
 def project(folder: Path, name: str = "project") -> Path:
@@ -196,7 +196,7 @@ def test_a_change_is_seen_though_what_was_known_is_kept(
     grant(folder)
     assert trusted(folder)
     with monkeypatch.context() as patch:
-        patch.setattr(FoundFiles, "content", _unreadable)
+        patch.setattr(TrustFile, "content", _unreadable)
         assert trusted(folder), "what did not change is not read again"
     tool = project(folder) / ".ba" / "tools" / "a.py"
     tool.write_text("A = 22\n")
@@ -207,7 +207,7 @@ def test_a_change_is_seen_though_what_was_known_is_kept(
     assert not trusted(folder)
 
 
-def _unreadable(file: FoundFiles) -> bytes:
+def _unreadable(file: TrustFile) -> bytes:
     raise OSError(errno.EIO, "Input/output error")
 
 
@@ -265,7 +265,7 @@ def test_a_folder_that_cannot_be_looked_through_is_not_trusted_and_says_why(
     grant(folder)
     trust = Trust(where(folder))
 
-    def too_much(root: Path, own: Path) -> list[FoundFiles]:
+    def too_much(root: Path, own: Path) -> list[TrustFile]:
         raise UsageError("Too much.", "Remove some.")
 
     def broken(*where: object, **options: object) -> None:

@@ -13,7 +13,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.mcp.client.servers import Servers
+from ba_tui.features.mcp.client.server import Servers
 from ba_tui.features.mcp.client.values import Sample, ServerMeans
 from ba_tui.features.mcp.tools.starting import ServerStart
 from ba_tui.permissions.paths import Workspace

@@ -14,7 +14,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mcp import McpError, ServerConfig
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call
-from ba_tui.features.mcp.client.servers import Servers
+from ba_tui.features.mcp.client.server import Servers
 from tests.protocols.mcp.calls import Answered, servers
 from tests.protocols.mcp.programs import good, raw
 

@@ -12,7 +12,7 @@ import pytest
 
 from ba_tui.core.ports.mcp import McpError, ServerConfig
 from ba_tui.features.mcp.client.incoming import Peek
-from ba_tui.features.mcp.client.servers import Servers
+from ba_tui.features.mcp.client.server import Servers
 from tests.protocols.mcp.calls import Answered, servers
 from tests.protocols.mcp.programs import raw
 from tests.protocols.mcp.test_http import endpoint

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from mcp_types.methods import validate_server_result
 
 from ba_tui.features.mcp.client.definitions import MOST_PARTS, usable_schema
-from ba_tui.features.mcp.client.mending import mended
+from ba_tui.features.mcp.client.incoming import mended
 from tests.protocols.mcp.calls import Answered, servers
 from tests.protocols.mcp.programs import raw
 

@@ -16,7 +16,7 @@ from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from ba_tui.core.provider import ModelRequest, Provider
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
-from ba_tui.providers.vendors import provider_for
+from ba_tui.providers.pipeline import provider_for
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
 from tests.loopback import ModelServer
@@ -60,7 +60,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     # The SDK keeps what it found in the environment for as long as the process lives.
-    cast(Any, _auth._get_session).cache_clear()
+    cast("Any", _auth._get_session).cache_clear()
 
 
 @pytest.fixture

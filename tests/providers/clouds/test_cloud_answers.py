@@ -10,7 +10,7 @@ import pytest
 
 from ba_tui.core.errors import AuthFailed, BadRequest, BaError, ConnectionLost, RateLimited
 from ba_tui.core.provider import Provider
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer, Raw, formats
 from tests.loopback.replies import JSON, Pace, Status
 from tests.providers.clouds.conftest import ASKED, CLAUDE, FRAMES, MODELS, there
@@ -25,7 +25,7 @@ async def test_answers_come_whole(
     set_up: Callable[[str, str], None],
     connect: Callable[[str, str], Provider],
 ) -> None:
-    call = Planned("now", {"zone": "Europe/Kyiv — ünïcödé"})
+    call = ScriptedCall("now", {"zone": "Europe/Kyiv — ünïcödé"})
     steps = [Step(think="Hm.", say="Let me see. " * 50, calls=(call,)), Answer(Step(say="Noon."), pace=Pace(piece=7))]
     async with recording() as tokens:
         set_up(kind, tokens.url)

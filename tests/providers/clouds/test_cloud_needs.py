@@ -12,8 +12,8 @@ import pytest
 
 from ba_tui.core.errors import AuthFailed, UsageError
 from ba_tui.core.provider import Provider
-from ba_tui.providers.clouds.needs import CLOUDS
-from ba_tui.providers.vendors import provider_for
+from ba_tui.providers.credentials import CLOUDS
+from ba_tui.providers.pipeline import provider_for
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
 from tests.providers.clouds.conftest import ASKED, MODELS, access, connected
@@ -34,7 +34,7 @@ async def test_credentials_that_are_not_there_are_told(
         assert f"No credentials for {CLOUDS[kind].name}: " in str(error)
         assert "\n" not in error.with_hint
         assert error.hint == CLOUDS[kind].cure
-    cast(Any, _auth._get_session).cache_clear()
+    cast("Any", _auth._get_session).cache_clear()
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     _, error = await until_error(connect("bedrock", "http://127.0.0.1:1").stream(ASKED))
     assert "nobody" in str(error)
@@ -84,7 +84,7 @@ def test_a_package_that_is_missing_is_named() -> None:
             sys.executable,
             "-c",
             "import sys; sys.modules['boto3'] = None; sys.modules['google.auth'] = None\n"
-            "from ba_tui.providers.clouds.needs import lacking\n"
+            "from ba_tui.providers.credentials import lacking\n"
             "print(lacking('bedrock', None, None).with_hint); print(lacking('vertex', None, None).with_hint)",
         ],
         capture_output=True,

@@ -9,9 +9,8 @@ import pytest
 
 from ba_tui.core.errors import AuthFailed, BadRequest, ConnectionLost, ModelNotFound, ProviderError, UsageError
 from ba_tui.providers.credentials import BoundKey
-from ba_tui.providers.facts.asking import LARGEST, ask_facts, ask_models
-from ba_tui.providers.facts.servers import ModelServer
-from ba_tui.providers.facts.values import ModelFacts
+from ba_tui.providers.model_facts import ModelFacts, ModelServer
+from ba_tui.providers.servers import LARGEST, ask_facts, ask_models
 from tests.loopback.replies import JSON, Raw
 from tests.loopback.server import ModelServer as Loopback
 

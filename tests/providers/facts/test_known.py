@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.provider import Prices
-from ba_tui.providers.facts.known import DAY, KEPT, OLDEST, KnownFacts
-from ba_tui.providers.facts.servers import ModelServer
-from ba_tui.providers.facts.values import ModelFacts
+from ba_tui.providers.model_facts import DAY, KEPT, OLDEST, KnownFacts, ModelFacts, ModelServer
 
 HOSTED = ModelServer("openai", "https://models.example/v1")
 OWN = ModelServer("openai", "http://127.0.0.1:8080/v1")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ba_tui.core.provider import Prices
-from ba_tui.providers.facts.asking import MOST, llama_props, model_list, ollama_show, single_model
-from ba_tui.providers.facts.values import ModelFacts
+from ba_tui.providers.model_facts import ModelFacts
+from ba_tui.providers.servers import MOST, llama_props, model_list, ollama_show, single_model
 
 HOST = "127.0.0.1:8080"
 

@@ -43,8 +43,8 @@ def test_the_head_says_what_the_model_is(tmp_path: Path) -> None:
     [
         (b"hello, I am a text", "m.gguf is not a model in the GGUF format."),
         (b"", "m.gguf is not a model in the GGUF format."),
-        (gguf()[:40], "m.gguf is damaged: its head breaks off or makes no sense."),
-        (b"GGUF" + b"\xff" * 200, "m.gguf is damaged: its head breaks off or makes no sense."),
+        (gguf()[:40], "m.gguf is damaged: its header is incomplete or invalid."),
+        (b"GGUF" + b"\xff" * 200, "m.gguf is damaged: its header is incomplete or invalid."),
     ],
 )
 def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path, content: bytes, line: str) -> None:

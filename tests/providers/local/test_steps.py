@@ -12,16 +12,22 @@ from jsonschema import Draft202012Validator
 
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, reminder, user
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.teamwork.plans import SubTask
-from ba_tui.core.teamwork.teams import Role
+from ba_tui.core.teamwork import Role, SubTask
 from ba_tui.core.tool import Tool
-from ba_tui.features.plans.engine.drafting.checking import complaints, tidied
 from ba_tui.features.plans.engine.drafting.prompts import submit_tool
-from ba_tui.features.plans.engine.drafting.reading import written
-from ba_tui.features.plans.engine.drafting.values import Means
-from ba_tui.features.teams.engine.prompts import answering, part_of
-from ba_tui.providers.local.provider import call_grammar, call_schema, examples, told_tools
-from ba_tui.providers.local.steps import MOST_LINES, answer_due, call_needed, notes_first, read_lines
+from ba_tui.features.plans.engine.drafting.reading import PlanResources, complaints, tidied, written
+from ba_tui.features.teams.engine.jobs import answering, part_of
+from ba_tui.providers.local.provider import (
+    MOST_LINES,
+    answer_due,
+    call_grammar,
+    call_needed,
+    call_schema,
+    examples,
+    notes_first,
+    read_lines,
+    told_tools,
+)
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 from tests.providers.text_calls.tools import NOW, READ, SHELL, tool
@@ -174,7 +180,7 @@ def test_a_planner_is_shown_a_plan_that_can_be_carried_out() -> None:
     call = next(text for message in examples("react", [told], MODEL) if "submit_plan" in (text := message.text))
     args = json.loads(call.partition("Action: ")[2])["args"]
     assert Draft202012Validator(told.input_schema).is_valid(args)
-    plan = tidied(written(args), Means({}, {}))
-    assert complaints(plan, Means({}, {})) == []
+    plan = tidied(written(args), PlanResources({}, {}))
+    assert complaints(plan, PlanResources({}, {})) == []
     assert len({step.id for step in plan.subtasks if not step.dependencies}) > 1
     assert not any("submit_plan" in message.text for message in examples("react", [SHELL], MODEL))

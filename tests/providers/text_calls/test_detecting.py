@@ -15,8 +15,7 @@ from ba_tui.core.messages import Message, Text, ToolOutput, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import load_catalog
-from ba_tui.providers.text_calls.detecting import Detecting
-from ba_tui.providers.text_calls.formats import Formats, Learnt
+from ba_tui.providers.text_calls.detection import CallDetector, Formats, Learnt
 from ba_tui.providers.text_calls.text_tools import TextTools
 from ba_tui.resources import bundled, places
 from ba_tui.settings import load_settings
@@ -68,7 +67,7 @@ async def test_a_call_written_as_text_becomes_a_call_and_leaves_no_words(
     tmp_path: Path, text: str, prose: str, size: int
 ) -> None:
     formats = Formats(tmp_path / "tool_calls.json")
-    provider = Detecting(Script(streamed(text, size)), formats)
+    provider = CallDetector(Script(streamed(text, size)), formats)
     chunks = await heard(provider, asking())
     await provider.close()
     (call,) = final(chunks).calls
@@ -81,7 +80,7 @@ async def test_a_call_written_as_text_becomes_a_call_and_leaves_no_words(
 
 async def test_what_was_learnt_holds_for_later_runs_and_shapes_the_next_request(tmp_path: Path) -> None:
     first = Script(says(TAGGED), says("It is empty."))
-    provider = Detecting(first, Formats(tmp_path / "tool_calls.json"))
+    provider = CallDetector(first, Formats(tmp_path / "tool_calls.json"))
     reply = final(await heard(provider, asking()))
     result = Message("user", (ToolOutput(reply.calls[0].id, "(empty)"),))
     later = ModelRequest("You are tested.", [user("Read a.txt."), reply, result], TOOLS)
@@ -114,7 +113,7 @@ async def test_examples_of_a_tool_are_shown_in_the_models_own_form() -> None:
 
 async def test_a_server_that_refuses_tools_is_asked_again_without(tmp_path: Path) -> None:
     script = Script(BadRequest("model 'x' does not support tools"), says(REACT))
-    provider = Detecting(script, Formats(tmp_path / "tool_calls.json"))
+    provider = CallDetector(script, Formats(tmp_path / "tool_calls.json"))
     assert final(await heard(provider, asking())).calls[0].name == "read_file"
     await provider.close()
     assert [bool(request.tools) for request in script.requests] == [True, False]
@@ -123,7 +122,7 @@ async def test_a_server_that_refuses_tools_is_asked_again_without(tmp_path: Path
 async def test_a_model_that_calls_natively_stays_as_it_is(tmp_path: Path) -> None:
     native = says("", ("read_file", {"path": "a"}))
     talk = 'A call looks like this:\n```json\n{"name": "read_file", "arguments": {"path": "a"}}\n```\n'
-    provider = Detecting(Script(native, says(talk), streamed(talk, 5)), Formats(tmp_path / "tool_calls.json"))
+    provider = CallDetector(Script(native, says(talk), streamed(talk, 5)), Formats(tmp_path / "tool_calls.json"))
     assert (await heard(provider, asking()))[-1] is native
     assert final(await heard(provider, asking())).text == talk
     chunks = await heard(provider, asking())
@@ -188,7 +187,7 @@ async def test_a_first_call_that_is_written_wrongly_goes_back_with_the_reason(
     tmp_path: Path, written: str, reason: str
 ) -> None:
     script = Script(says(f"Thought: I look.\n{written}"), says("Sorry."))
-    talk = conversation(Detecting(script, Formats(tmp_path / "tool_calls.json")), *TOOLS)
+    talk = conversation(CallDetector(script, Formats(tmp_path / "tool_calls.json")), *TOOLS)
     events = await collect(talk.say("Read a.txt."))
     assert talk.transcript.messages[-1].text == "Sorry."
     (ended,) = [event.result for event in events if isinstance(event, ToolFinished)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.providers.text_calls.json_dialects import Decoder, Unfinished
+from ba_tui.providers.text_calls.json_dialects import JsonDecoder, UnfinishedValue
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(st.characters(codec="utf-8"), max_size=12),
@@ -46,7 +46,7 @@ OBJECTS = st.dictionaries(st.text("abcxyz_", min_size=1, max_size=5), PLAIN, max
     ],
 )
 def test_a_dialect_is_read(written: str, meant: Any) -> None:
-    assert Decoder().value(written) == (meant, len(written))
+    assert JsonDecoder().value(written) == (meant, len(written))
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_dialect_is_read(written: str, meant: Any) -> None:
     ['{"a": "b', '{"a": 12', '{"a": "b",', '{"a":', '{"a"', "{", '{"a": {"b": "c', "{'a': 'b"],
 )
 def test_what_breaks_off_is_refused(written: str) -> None:
-    with pytest.raises(Unfinished):
-        Decoder().value(written)
+    with pytest.raises(UnfinishedValue):
+        JsonDecoder().value(written)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_what_breaks_off_is_refused(written: str) -> None:
 )
 def test_what_can_be_read_in_two_ways_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        Decoder().value(written)
+        JsonDecoder().value(written)
 
 
 def test_the_end_of_a_value_is_found_before_other_words() -> None:
     text = 'x {"a": "}"} and {"b": 1,} more'
-    assert Decoder().value(text, 2) == ({"a": "}"}, 12)
-    assert Decoder().value(text, 17) == ({"b": 1}, 26)
+    assert JsonDecoder().value(text, 2) == ({"a": "}"}, 12)
+    assert JsonDecoder().value(text, 17) == ({"b": 1}, 26)
 
 
 @given(OBJECTS)
@@ -77,14 +77,14 @@ def test_what_any_writer_of_json_writes_is_read_as_it_was(value: dict[str, Any])
     for indent in (None, 2):
         for ascii_only in (True, False):
             written = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-            assert Decoder().value(f"{written} and so on")[0] == value
+            assert JsonDecoder().value(f"{written} and so on")[0] == value
 
 
 @settings(max_examples=60)
 @given(OBJECTS)
 def test_what_python_prints_is_read_as_it_was_or_refused(value: dict[str, Any]) -> None:
     try:
-        assert Decoder().value(repr(value))[0] == value
+        assert JsonDecoder().value(repr(value))[0] == value
     except ValueError:
         assert "\\" in repr(value) or '"' in repr(value)
 
@@ -94,7 +94,7 @@ def test_what_python_prints_is_read_as_it_was_or_refused(value: dict[str, Any]) 
 def test_a_text_that_was_cut_is_never_read_as_something_else(value: dict[str, Any], lost: int) -> None:
     written = json.dumps(value)
     try:
-        found = Decoder().value(written[:-lost])[0]
+        found = JsonDecoder().value(written[:-lost])[0]
     except ValueError:
         return
     # Only brackets were missing, or whole members at the end of an object that was closed all the same.
@@ -111,18 +111,18 @@ def test_a_text_that_was_cut_is_never_read_as_something_else(value: dict[str, An
     ],
 )
 def test_an_answer_that_is_json_is_found_in_it(written: str, meant: Any) -> None:
-    assert Decoder().whole(written) == meant
+    assert JsonDecoder().whole(written) == meant
 
 
 def test_words_alone_are_no_json() -> None:
     with pytest.raises(ValueError, match="no JSON"):
-        Decoder().whole("What is the temperature?")
+        JsonDecoder().whole("What is the temperature?")
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", ['{"a":', '{"a": "b, ', "{'a': ", "(", "/*", '{"k": v, '])
 def test_no_text_of_a_million_characters_holds_it_up(piece: str) -> None:
     """How long it takes is measured by tests.bench."""
-    for read in (Decoder().value, Decoder().whole):
+    for read in (JsonDecoder().value, JsonDecoder().whole):
         with suppress(ValueError):
             read('{"a": "' + piece * (1_000_000 // len(piece)))

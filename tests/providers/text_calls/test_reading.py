@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.providers.text_calls.known import Known
-from ba_tui.providers.text_calls.reading import FAKED, NO_ACTION, UNCLEAR, Reading, Stance, read
+from ba_tui.providers.text_calls.known_tools import RequestTools
+from ba_tui.providers.text_calls.replies import FAKED, NO_ACTION, UNCLEAR, ParsedReply, Stance, read
 from tests.providers.text_calls.replies import EXPLAINED, LABELLED, MARKED, ONE, PROSE, SPOKEN_OF
 from tests.providers.text_calls.tools import KNOWN, TOOLS, tool
 from tests.providers.wire.test_text_calls import ANSWERS
@@ -20,7 +20,7 @@ from tests.providers.wire.test_text_calls import TOOLS as ENDING_TOOLS
 STANCES: tuple[Stance, ...] = ("asked", "watching", "trusting")
 
 
-def made(found: Reading) -> list[tuple[str, Any]]:
+def made(found: ParsedReply) -> list[tuple[str, Any]]:
     """The calls that can be made."""
     return [(call.name, call.arguments) for call in found.calls if not call.problem]
 
@@ -39,18 +39,18 @@ def test_other_forms_are_read_unless_the_model_is_known_to_call_by_its_api(form:
     assert made(read(text, KNOWN, "asked")) == calls
     if form != "react, flat":
         assert made(read(text, KNOWN, "watching")) == calls
-    assert read(text, KNOWN, "trusting") == Reading(text)
+    assert read(text, KNOWN, "trusting") == ParsedReply(text)
 
 
 @pytest.mark.parametrize("form", ENDINGS)
 def test_a_call_at_the_end_of_a_reply_is_read_in_every_style(form: str) -> None:
-    known = Known(ENDING_TOOLS)
+    known = RequestTools(ENDING_TOOLS)
     assert made(read(ENDINGS[form], known, "asked" if form == "flat" else "watching"))
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_an_ordinary_answer_is_no_call_for_a_model_that_was_not_asked(kind: str) -> None:
-    assert read(ANSWERS[kind], Known(ENDING_TOOLS), "watching") == Reading(ANSWERS[kind])
+    assert read(ANSWERS[kind], RequestTools(ENDING_TOOLS), "watching") == ParsedReply(ANSWERS[kind])
 
 
 @pytest.mark.parametrize("kind", SPOKEN_OF)
@@ -62,7 +62,7 @@ def test_a_call_that_is_only_spoken_of_is_none(kind: str, stance: Stance) -> Non
 @pytest.mark.parametrize("kind", EXPLAINED)
 @pytest.mark.parametrize("stance", STANCES[1:])
 def test_a_call_amid_an_explanation_is_none(kind: str, stance: Stance) -> None:
-    assert read(EXPLAINED[kind], KNOWN, stance) == Reading(EXPLAINED[kind])
+    assert read(EXPLAINED[kind], KNOWN, stance) == ParsedReply(EXPLAINED[kind])
 
 
 @pytest.mark.parametrize("kind", PROSE)
@@ -70,7 +70,7 @@ def test_prose_and_examples_are_no_calls(kind: str) -> None:
     for stance in STANCES:
         assert made(read(PROSE[kind], KNOWN, stance)) == []
     for stance in ("watching", "trusting"):
-        assert read(PROSE[kind], KNOWN, stance) == Reading(PROSE[kind])
+        assert read(PROSE[kind], KNOWN, stance) == ParsedReply(PROSE[kind])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_prose_and_examples_are_no_calls(kind: str) -> None:
     ],
 )
 def test_labels_that_people_use_too_stay_prose_for_models_that_were_not_asked(text: str) -> None:
-    assert read(text, KNOWN, "watching") == Reading(text)
+    assert read(text, KNOWN, "watching") == ParsedReply(text)
 
 
 def test_what_a_model_writes_in_a_tools_place_is_cut() -> None:
@@ -130,7 +130,7 @@ def test_a_final_answer_is_what_stands_behind_its_label(text: str, answer: str |
 
 
 def test_a_thought_that_came_to_nothing_is_the_answer() -> None:
-    assert read("Thought: It is 3.", KNOWN) == Reading("It is 3.")
+    assert read("Thought: It is 3.", KNOWN) == ParsedReply("It is 3.")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_whatever_the_arguments_hold_comes_back(arguments: dict[str, str], form:
 
 
 def test_without_tools_every_name_will_do() -> None:
-    found = read("Action: Add image\nAction Input: {'url': 'x'}", Known(None))
+    found = read("Action: Add image\nAction Input: {'url': 'x'}", RequestTools(None))
     assert made(found) == [("Add image", {"url": "x"})]
 
 
@@ -267,5 +267,5 @@ def test_no_reply_of_a_million_characters_holds_it_up(piece: str) -> None:
 
 
 def test_a_tool_with_a_schema_that_says_nothing_takes_what_it_is_given() -> None:
-    known = Known([*TOOLS, tool("any", "Takes anything.", {})])
+    known = RequestTools([*TOOLS, tool("any", "Takes anything.", {})])
     assert made(read('Action: {"tool": "any", "args": {"a": ["1", 2]}}', known)) == [("any", {"a": ["1", 2]})]

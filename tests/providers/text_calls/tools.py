@@ -7,7 +7,7 @@ from typing import Any
 
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.providers.text_calls.known import Known
+from ba_tui.providers.text_calls.known_tools import RequestTools
 
 
 async def _run(args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -30,4 +30,4 @@ SHELL = tool("shell", "Run a command.", {"command": "string"}, {"timeout": "inte
 TODOS = tool("todo_write", "Keep the list of steps.", {"items": {"type": "array", "items": {"type": "object"}}})
 NOW = tool("now", "The time.", {}, {"zone": "string"})
 TOOLS = (READ, WRITE, GREP, SHELL, TODOS, NOW)
-KNOWN = Known(TOOLS)
+KNOWN = RequestTools(TOOLS)

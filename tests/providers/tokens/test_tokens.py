@@ -31,14 +31,17 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.trust.grants import Trust, trust_folder
-from ba_tui.providers.tokens.calibration import RATIOS, Calibrating, Calibration
-from ba_tui.providers.tokens.config import Family
-from ba_tui.providers.tokens.counter import Counts, DynamicTokenCounter, Scale
-from ba_tui.providers.tokens.estimate import estimate_characters, estimate_tokens
-from ba_tui.providers.tokens.in_use import Tokens
-from ba_tui.providers.tokens.registry import encoders_of
+from ba_tui.providers.tokens.calibration import RATIOS, TokenCalibration, Tokens, UsageCalibrator
+from ba_tui.providers.tokens.counter import (
+    Counts,
+    DynamicTokenCounter,
+    TokenScale,
+    estimate_characters,
+    estimate_tokens,
+)
+from ba_tui.providers.tokens.registry import Family, encoders_of
 from ba_tui.resources import places
-from ba_tui.tools.builtin.images import pixels
+from ba_tui.tools.builtin.media import pixels
 from tests.script import collect
 
 PROSE = (
@@ -87,7 +90,7 @@ def counter_of(tmp_path: Path, name: str) -> Tokens:
     return Tokens(
         lambda: ModelInfo(f"test/{name}", "test", name),
         encoders_of(places(), tmp_path, lambda: Trust(places()).trusted(tmp_path)),
-        Calibration(places().state / RATIOS),
+        TokenCalibration(places().state / RATIOS),
         pixels,
     )
 
@@ -164,7 +167,7 @@ def test_a_growing_conversation_counts_only_what_is_new():
 
 
 def test_parts_add_up_to_the_whole():
-    counter = DynamicTokenCounter(scale=Scale(lambda: 1.43, Family.CLAUDE))
+    counter = DynamicTokenCounter(scale=TokenScale(lambda: 1.43, Family.CLAUDE))
     messages = [
         said(PROSE),
         Message("assistant", (ToolUse("a", "shell", {}),)),
@@ -194,25 +197,25 @@ def test_the_cache_is_bounded():
 
 def test_the_ratio_converges_and_survives(tmp_path: Path):
     file = tmp_path / "state" / "ratios.json"
-    calibration = Calibration(file)
+    calibration = TokenCalibration(file)
     for _ in range(10):
         calibration.learn("a/model", 10_000, 12_500)
     assert calibration.ratio("a/model") == pytest.approx(1.25)
     for _ in range(40):
         calibration.learn("a/model", 10_000, 9_000)
     assert calibration.ratio("a/model") == pytest.approx(0.9, abs=0.01)
-    other = Calibration(file)
+    other = TokenCalibration(file)
     other.learn("b/model", 1_000, 2_000)
     calibration.save()
     other.save()
-    again = Calibration(file)
+    again = TokenCalibration(file)
     assert again.ratio("a/model") == pytest.approx(0.9, abs=0.01)
     assert again.ratio("b/model") == 2.0
     assert again.ratio("c/model") == 1.0
 
 
 def test_the_ratio_is_bounded_and_ignores_what_is_too_small(tmp_path: Path):
-    calibration = Calibration()
+    calibration = TokenCalibration()
     calibration.learn("a", 100, 390)
     assert calibration.ratio("a") == 1.0
     calibration.learn("a", 1_000, 1_000_000)
@@ -224,11 +227,11 @@ def test_the_ratio_is_bounded_and_ignores_what_is_too_small(tmp_path: Path):
 def test_a_broken_file_of_ratios_costs_nothing(tmp_path: Path, text: str):
     file = tmp_path / "ratios.json"
     file.write_text(text)
-    calibration = Calibration(file)
+    calibration = TokenCalibration(file)
     assert calibration.ratio("m") == 1.0
     calibration.learn("m", 1_000, 1_500)
     calibration.save()
-    assert Calibration(file).ratio("m") == 1.5
+    assert TokenCalibration(file).ratio("m") == 1.5
 
 
 async def test_nothing_is_learned_where_the_tools_changed_since_the_request():
@@ -237,7 +240,7 @@ async def test_nothing_is_learned_where_the_tools_changed_since_the_request():
     one, two = (Message("assistant", (Text(say),), usage=Usage(input=1_000), model="m") for say in ("Yes.", "No."))
     branch = Branch(Turn(), Transcript())
     branch.emit(TurnStarted(said("hello")))
-    calibrating = Calibrating(
+    calibrating = UsageCalibrator(
         lambda messages: 1_000.0, lambda model, estimated, real: learned.append(estimated), lambda: tools[0]
     )
     await calibrating.before(branch)

@@ -12,11 +12,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from ba_tui.core.messages import user
-from ba_tui.providers.tokens.config import EncoderConfig
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, Scale
+from ba_tui.providers.tokens.counter import DynamicTokenCounter, TokenScale, estimate_tokens
 from ba_tui.providers.tokens.encodings import Encodings, encoding_of
-from ba_tui.providers.tokens.estimate import estimate_tokens
-from ba_tui.providers.tokens.registry import encoder_files, load_encoders
+from ba_tui.providers.tokens.registry import EncoderConfig, encoder_files, load_encoders
 from ba_tui.resources import places
 
 pytestmark = pytest.mark.outside
@@ -43,7 +41,7 @@ def errors(rows: list[dict[str, Any]], measure: Measuring) -> dict[str, list[flo
     for row in rows:
         config = REGISTRY.find(row["model"])
         margin = config.margin
-        counter = DynamicTokenCounter(measure(config), Scale(lambda margin=margin: margin, config.family))
+        counter = DynamicTokenCounter(measure(config), TokenScale(lambda margin=margin: margin, config.family))
         prompt = "input" in row["kind"]
         counted = counter.conversation([user(row["text"])]) if prompt else counter.text(row["text"])
         if row["true_tokens"] <= HIDDEN * counted:

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from ba_tui.providers.tokens.config import EncoderConfig, Family
-from ba_tui.providers.tokens.registry import FILE, ModelEncoderRegistry, encoder_files, family_of, load_encoders
+from ba_tui.providers.tokens.registry import (
+    FILE,
+    EncoderConfig,
+    Family,
+    ModelEncoderRegistry,
+    encoder_files,
+    family_of,
+    load_encoders,
+)
 from ba_tui.resources import places
 
 BUNDLED = encoder_files(places(), None)[0]

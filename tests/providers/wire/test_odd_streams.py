@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import AuthFailed, ConnectionLost, Overloaded, ProviderError, RateLimited, RequestRefused
+from ba_tui.core.errors import AuthFailed, ConnectionLost, ProviderError, RateLimited, RequestRefused, ServerOverloaded
 from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest
 from ba_tui.providers.faults import ModelService, from_response
-from ba_tui.providers.scripted import Planned, Step
+from ba_tui.providers.scripted import ScriptedCall, Step
 from ba_tui.providers.wire import anthropic_wire, openai_wire
 from ba_tui.providers.wire.shapes import decode
-from ba_tui.providers.wire.sse import Decoder, chunks
+from ba_tui.providers.wire.sse import EventDecoder, chunks
 from tests.loopback import ModelServer, Raw, formats
 from tests.loopback.replies import JSON
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error, whole_answer
@@ -25,7 +25,7 @@ from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, unt
 ASK = ModelRequest("", [user("Hello")], (NOW,))
 SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 START = Callable[..., ModelServer]
-STEP = Step(say="All of it.", calls=(Planned("now", {"zone": "UTC"}),))
+STEP = Step(say="All of it.", calls=(ScriptedCall("now", {"zone": "UTC"}),))
 
 
 def stream_of(vendor: str, step: Step = STEP) -> bytes:
@@ -105,14 +105,18 @@ async def test_a_packed_stream_is_unpacked_and_a_torn_one_is_an_error(
 
 
 ERRORS: list[tuple[bytes, type[ProviderError], str]] = [
-    (b'{"error":{"message":"Engine is not running","code":503}}', Overloaded, "Engine is not running"),
+    (b'{"error":{"message":"Engine is not running","code":503}}', ServerOverloaded, "Engine is not running"),
     (b'{"object":"error","message":"Token limit","type":"BadRequestError","code":400}', RequestRefused, "Token limit"),
     (b'{"error":{"message":"Slow down","code":"429"}}', RateLimited, "Slow down"),
     (b'{"error":{"message":"No such key","type":"AuthenticationError","code":null}}', AuthFailed, "No such key"),
-    (b'{"error":{"message":"Go slower","code":"1302"}}', Overloaded, "Go slower"),
+    (b'{"error":{"message":"Go slower","code":"1302"}}', ServerOverloaded, "Go slower"),
     (b'{"error":{"message":"Odd number","code":40303,"type":"invalid_request_error"}}', RequestRefused, "Odd number"),
-    (b'{"error":"over_capacity","x_groq":{"error":"over_capacity"}}', Overloaded, "over_capacity"),
-    (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', Overloaded, "Overloaded"),
+    (b'{"error":"over_capacity","x_groq":{"error":"over_capacity"}}', ServerOverloaded, "over_capacity"),
+    (
+        b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
+        ServerOverloaded,
+        "Overloaded",
+    ),
 ]
 
 
@@ -138,7 +142,7 @@ async def test_an_error_that_comes_as_a_success_is_told(vendor: str, body: bytes
 )
 async def test_what_a_server_says_instead_of_an_answer_is_told(vendor: str, body: bytes, said: str) -> None:
     _, error = await read(vendor, body)
-    assert isinstance(error, Overloaded if body.startswith(b"error") else RequestRefused)
+    assert isinstance(error, ServerOverloaded if body.startswith(b"error") else RequestRefused)
     assert said in str(error)
 
 
@@ -188,7 +192,7 @@ def test_the_wait_that_a_body_asks_for(words: str, seconds: float | None) -> Non
 
 
 def test_a_long_line_in_small_pieces_takes_no_longer() -> None:
-    decoder = Decoder()
+    decoder = EventDecoder()
     body = b"data: " + b"x" * 3_000_000 + b"\n\n"
     events = [event for at in range(0, len(body), 200) for event in decoder.feed(body[at : at + 200])]
     assert [len(data) for _, data in events] == [3_000_000]
@@ -311,7 +315,7 @@ def test_reasons_of_many_servers(reason: str, stop: str) -> None:
 
 @pytest.mark.parametrize("reason", ["insufficient_system_resource", "network_error", "abort", "error", "ERROR"])
 def test_a_server_that_gave_up_has_not_answered(reason: str) -> None:
-    with pytest.raises(Overloaded):
+    with pytest.raises(ServerOverloaded):
         answer("openai", [delta(content="Half of"), delta(reason)])
 
 

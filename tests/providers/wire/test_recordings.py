@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ba_tui.core.errors import AuthFailed, BadRequest, ModelNotFound, Overloaded, ProviderError, RateLimited
+from ba_tui.core.errors import AuthFailed, BadRequest, ModelNotFound, ProviderError, RateLimited, ServerOverloaded
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import ModelRequest
@@ -28,7 +28,7 @@ REFUSALS: dict[int, type[ProviderError]] = {
     401: AuthFailed,
     403: AuthFailed,
     404: ModelNotFound,
-    408: Overloaded,
+    408: ServerOverloaded,
     429: RateLimited,
 }
 FORMATS = {"anthropic": "anthropic", "openai-chat": "openai", "groq": "openai", "openrouter": "openai"}
@@ -167,7 +167,7 @@ async def test_recorded_refusals_are_told_in_one_line(
     providers = {format: connect(format, server) for format in ("anthropic", "openai")}
     for format, row, path in found:
         _, error = await until_error(providers[format].stream(ASK))
-        expected = REFUSALS.get(row["status"], Overloaded if row["status"] >= 500 else BadRequest)
+        expected = REFUSALS.get(row["status"], ServerOverloaded if row["status"] >= 500 else BadRequest)
         assert isinstance(error, expected), row["file"]
         assert error.hint
         assert "\n" not in str(error)

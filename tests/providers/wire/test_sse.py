@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Overloaded, ProviderError
+from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, ProviderError, ServerOverloaded
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.wire import sse
-from ba_tui.providers.wire.sse import LINE, Decoder, chunks
+from ba_tui.providers.wire.sse import LINE, EventDecoder, chunks
 from tests.providers.conftest import until_error
 
 LINES = st.lists(
@@ -28,7 +28,7 @@ LINES = st.lists(
 
 
 def decoded(body: bytes, size: int) -> list[tuple[str, str]]:
-    decoder = Decoder()
+    decoder = EventDecoder()
     events = [event for start in range(0, len(body), size) for event in decoder.feed(body[start : start + size])]
     return events + decoder.close()
 
@@ -63,7 +63,7 @@ class Words:
 
     def feed(self, name: str, data: dict[str, Any]) -> Iterable[ReplyChunk]:
         if "error" in data:
-            raise Overloaded(f"The server is busy: {data['error']}")
+            raise ServerOverloaded(f"The server is busy: {data['error']}")
         self.done = not data
         self.text += data.get("word", "")
         kinds: tuple[tuple[str, Callable[[str], ReplyChunk]], ...] = (
@@ -103,7 +103,7 @@ async def test_words_just_before_an_error_of_the_server_are_heard(pieces: list[b
 
     text, error = await read(body())
     assert text == "on on "
-    assert isinstance(error, Overloaded)
+    assert isinstance(error, ServerOverloaded)
 
 
 @pytest.mark.parametrize("cut", [httpx2.ReadError("cut"), None])
@@ -136,7 +136,7 @@ async def test_who_stops_a_stream_is_told_of_no_lost_connection() -> None:
 
 
 def test_what_waits_for_its_end_is_known_by_its_size() -> None:
-    decoder = Decoder()
+    decoder = EventDecoder()
     sizes = [decoder.waiting]
     for data in (b"event: x\n", b"data", b": 123", b"\n: comment\ndata:", b"4\n", b"\nda", b"ta: 5\n\n"):
         decoder.feed(data)

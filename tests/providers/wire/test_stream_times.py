@@ -14,8 +14,8 @@ import pytest
 from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.provider import ReplyChunk
-from ba_tui.providers.bounds import SILENCES
 from ba_tui.providers.faults import ModelService
+from ba_tui.providers.wire.shapes import SILENCES
 from ba_tui.providers.wire.sse import GRACE, PAUSE, REST, SLICE, SMALL, WAITED, chunks
 from tests.providers.conftest import until_error
 from tests.providers.wire.leaping import Leaping, LeapingLoop, leaping

@@ -10,7 +10,7 @@ import pytest
 from ba_tui.core.events import Notice, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.providers.wire.text_calls import TextCalls, call_in_text
+from ba_tui.providers.text_calls.detection import WrittenCallWarning, call_in_text
 from tests.script import Script, collect, conversation, says
 
 
@@ -93,7 +93,7 @@ def test_hostile_text_is_no_call(text: str) -> None:
 
 
 async def test_a_turn_that_ends_with_such_text_says_what_happened_and_what_helps() -> None:
-    talk = conversation(Script(says(CALLS["hermes"])), TOOLS[0], interceptors=[TextCalls(lambda: TOOLS)])
+    talk = conversation(Script(says(CALLS["hermes"])), TOOLS[0], interceptors=[WrittenCallWarning(lambda: TOOLS)])
     events = await collect(talk.say("read a.py"))
     (notice,) = [event for event in events if isinstance(event, Notice)]
     assert notice.text == "The model wrote a call of read_file as text instead of making it, so nothing was run."
@@ -104,6 +104,6 @@ async def test_a_turn_that_ends_with_such_text_says_what_happened_and_what_helps
 
 async def test_a_model_that_can_call_is_only_asked_to_try_again() -> None:
     provider = Script(says("", ("read_file", {"path": "a"})), says(CALLS["fence"]))
-    talk = conversation(provider, TOOLS[0], interceptors=[TextCalls(lambda: TOOLS)])
+    talk = conversation(provider, TOOLS[0], interceptors=[WrittenCallWarning(lambda: TOOLS)])
     (notice,) = [event for event in await collect(talk.say("go")) if isinstance(event, Notice)]
     assert notice.hint == "Say “go on” to let it try again."

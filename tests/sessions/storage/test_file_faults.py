@@ -13,10 +13,9 @@ import pytest
 
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.events import Event, Notice, Titled, TurnEnded
-from ba_tui.sessions import lock
+from ba_tui.sessions import journal
 from ba_tui.sessions.checkpoints.shadow import Store
-from ba_tui.sessions.journal import JournalFile
-from ba_tui.sessions.lock import Lock
+from ba_tui.sessions.journal import JournalFile, Lock
 from ba_tui.sessions.records import Header
 from tests.noticing.file_faults import ERRORS, Layer, crashes, failures, operations, unsynced
 from tests.sessions.shelf import turn
@@ -108,7 +107,7 @@ def test_a_synced_journal_is_on_the_disk_with_its_name(made: Callable[[], Path])
     folder = made()
     done = operations(lambda: write(folder, lambda _: None))
     synced = [each.target for each in done if each.name == "fsync"]
-    assert unsynced([each for each in done if not each.target.endswith(lock.FILE)]) == set()
+    assert unsynced([each for each in done if not each.target.endswith(journal.LOCK_FILE)]) == set()
     assert synced == [str(folder / "events.jsonl"), str(folder), str(folder.parent)]
 
 
@@ -142,7 +141,7 @@ def test_a_lock_works_without_room_for_its_owner_and_is_let_go_after_every_error
                 assert (refused, layer.done[at].name) in ((fault, "open"), (fault, "flock"))
                 assert (refused, layer.done[at].name) != (errno.ENOLCK, "flock")
             else:
-                number = os.open(folder / lock.FILE, os.O_RDONLY)
+                number = os.open(folder / journal.LOCK_FILE, os.O_RDONLY)
                 # Where the file system knows no locks, nothing is locked.
                 known = layer.done[at].name != "flock"
                 try:
@@ -153,19 +152,19 @@ def test_a_lock_works_without_room_for_its_owner_and_is_let_go_after_every_error
                 finally:
                     os.close(number)
                 taken.release()
-                assert not lock.left_open(folder)
+                assert not journal.left_open(folder)
             Lock.acquire(folder).release()
 
 
 def test_a_lock_that_cannot_be_emptied_is_let_go_all_the_same(tmp_path: Path) -> None:
     held = Lock.acquire(tmp_path)
-    assert lock.left_open(tmp_path)
-    assert lock.owner(tmp_path) == f"pid {os.getpid()}"
+    assert journal.left_open(tmp_path)
+    assert journal.owner(tmp_path) == f"pid {os.getpid()}"
     with Layer(0, errno.ENOSPC).laid():
         held.release()
-    assert lock.owner(tmp_path) == ""
+    assert journal.owner(tmp_path) == ""
     Lock.acquire(tmp_path).release()
-    assert not lock.left_open(tmp_path)
+    assert not journal.left_open(tmp_path)
 
 
 def test_a_checkpoint_that_cannot_be_kept_is_told_and_the_next_one_is_whole(made: Callable[[], Path]) -> None:

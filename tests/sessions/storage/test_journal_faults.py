@@ -15,8 +15,7 @@ import pytest
 from ba_tui.core.errors import SessionNotSaved, StorageError
 from ba_tui.core.events import ModeChanged, Notice, Titled, TurnStarted
 from ba_tui.core.messages import user
-from ba_tui.sessions.journal import ASIDE, JournalFile
-from ba_tui.sessions.lock import Lock
+from ba_tui.sessions.journal import ASIDE, JournalFile, Lock
 from ba_tui.sessions.records import Header
 from tests.noticing.file_faults import ERRORS, Layer, readable_by_others
 from tests.sessions.shelf import stored, turn
@@ -197,7 +196,7 @@ def test_a_file_that_was_emptied_is_said_to_be_lost_unless_its_writer_is_about_t
     file = stored(tmp_path, ID, ONE)
     file.write_bytes(rest)
     for look in (JournalFile.peek, JournalFile.open):
-        with pytest.raises(StorageError, match="is empty: what it held is lost") as told:
+        with pytest.raises(StorageError, match="is empty: its content is lost") as told:
             look(file.parent)
         assert str(file) in told.value.hint
     assert {event.type for event in JournalFile.peek(file.parent, running=True)} <= {"notice"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.rewinding import FileChange
+from ba_tui.core.ports.sessions import FileChange
 from ba_tui.sessions.checkpoints import shadow
 from ba_tui.sessions.checkpoints.keeper import KIND, LONGEST, NAMED, SessionCheckpoints
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Store
@@ -101,7 +101,7 @@ def test_a_rewind_that_was_killed_is_taken_back_and_names_what_it_leaves(
     assert (work / "mine").read_text() == "new"
     assert {(work / name).read_text() for name in names} == ({"someone else's"} if names else set())
     assert "ba put back 1 file." in said
-    left = ", ".join(f"{name} (it was changed meanwhile, or is not kept)" for name in names[:NAMED])
+    left = ", ".join(f"{name} (it was changed meanwhile, or was not saved)" for name in names[:NAMED])
     more = " and 1 more" if others > NAMED else ""
     assert said.endswith(f" Left as found: {left}{more}." if others else "put back 1 file.")
     assert start_after_kill(work, own, to, undo).startswith("ba was stopped while a rewind changed files. No file is")
@@ -111,7 +111,7 @@ def test_a_killed_rewind_without_its_checkpoints_is_said(work: Path, own: Sessio
     (work / "a").write_text("1")
     kept = own.take(1)
     for to, undo in ((kept, "0" * 40), ("0" * 40, kept)):
-        assert "Its checkpoint is gone, so check your files." in start_after_kill(work, own, to, undo)
+        assert "Its checkpoint was deleted, so check your files." in start_after_kill(work, own, to, undo)
     for to, undo in ((kept, "HEAD"), ("../x", kept)):
         assert "its list of them is damaged" in start_after_kill(work, own, to, undo)
 

@@ -13,7 +13,7 @@ import pytest
 
 from ba_tui.core.errors import StorageError
 from ba_tui.sessions.checkpoints import shadow
-from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
+from ba_tui.sessions.checkpoints.git import GitStopped, GitWatch
 from ba_tui.sessions.checkpoints.shadow import ShadowLimits, Snapshot, Store, TreeEntry
 from tests.noticing.file_faults import Layer, operations
 
@@ -92,7 +92,7 @@ def test_a_snapshot_can_be_stopped_at_every_look_and_the_next_one_is_whole(work:
     assert counting.looks == 6
     for at in range(counting.looks):
         (work / "new.txt").write_text(str(at))
-        with pytest.raises(Stopped):
+        with pytest.raises(GitStopped):
             taken(store_of(work), Counting(at))
     (work / "new.txt").unlink()
     assert taken(store_of(work)).tree == whole

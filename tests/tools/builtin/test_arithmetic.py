@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.tools.builtin.arithmetic import evaluate
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from tests.tools.conftest import Harness
 
 
@@ -72,7 +72,7 @@ def test_what_is_rounded_says_so() -> None:
     ],
 )
 def test_refusals(expression: str, said: str) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         evaluate(expression)
     assert said in str(caught.value)
 
@@ -93,7 +93,7 @@ def test_any_text_is_answered_or_refused(expression: str) -> None:
     answers: list[str] = []
     try:
         answers.append(evaluate(expression).text)
-    except Failed as error:
+    except ToolFailure as error:
         answers.append(str(error))
     assert answers[0]
 

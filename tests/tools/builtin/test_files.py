@@ -20,8 +20,8 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.editing import disk
 from ba_tui.tools.editing.documents import Positions, detect, plain_lines
 from ba_tui.tools.editing.edits import planned_edit
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.failures import ToolFailure
 from tests.tools.conftest import Harness
 
 
@@ -154,17 +154,17 @@ async def test_unread_and_stale_files_are_not_overwritten(harness: Harness) -> N
 def test_a_change_just_before_the_write_is_noticed(tmp_path: Path) -> None:
     file = tmp_path.resolve() / "a.txt"
     file.write_bytes(b"someone else's")
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         disk.write_bytes(file, b"ours", before=b"what we saw", shown="a.txt")
     assert "changed by someone else" in str(caught.value)
     assert file.read_bytes() == b"someone else's"
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         disk.write_bytes(file, b"ours", before=None, shown="a.txt")
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"], "no temporary file is left"
 
 
 def test_a_failed_write_leaves_no_folders(tmp_path: Path) -> None:
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         disk.write_bytes(tmp_path / "new" / "deep" / ("x" * 300), b"ours", before=None, shown="x")
     assert not list(tmp_path.iterdir())
 
@@ -320,9 +320,9 @@ def test_a_link_that_comes_in_between_is_not_followed(tmp_path: Path, swapped: s
     else:
         (root / "inside").rename(root / "elsewhere")
         (root / "inside").symlink_to(root / "outside")
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         disk.write_bytes(path, b"after", before=b"before", shown="a.txt")
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         disk.read_bytes(path, "a.txt")
     assert (root / "outside" / "a.txt").read_bytes() == b"before"
 
@@ -359,7 +359,7 @@ def test_bytes_outside_an_edit_stay(tmp_path: Path, text: str, start: int, size:
     try:
         args = {"path": str(file), "old_string": old, "new_string": new}
         change = planned_edit(Workspace(tmp_path), seen, args)
-    except Failed:
+    except ToolFailure:
         return
     if change.note:
         return

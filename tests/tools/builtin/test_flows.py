@@ -14,7 +14,7 @@ from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.settings.document import Problem
 from ba_tui.tools.guards.permission import GuardVerdict
-from ba_tui.tools.toolbox import guarded
+from ba_tui.tools.guards.pipeline import guarded
 from tests.planning.stage import parse_flow
 from tests.tools.conftest import Harness
 

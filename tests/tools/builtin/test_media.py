@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from pypdf import PdfWriter
 
 from ba_tui.core.messages import Document, Image
+from ba_tui.core.provider import Modalities
 from ba_tui.core.results import ToolResult
 from ba_tui.tools.builtin.files import read_file_tool
-from ba_tui.tools.builtin.images import measured
-from ba_tui.tools.builtin.pdf import read_pdf
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.builtin.media import measured, read_pdf
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.failures import ToolFailure
 from tests.tools.conftest import Harness
 
 EVERYTHING = Modalities(lambda: True, lambda: True)
@@ -117,7 +116,7 @@ async def test_pictures_that_no_provider_takes(harness: Harness) -> None:
     harness.write("wide.gif", gif(9_000, 10))
     harness.write("heavy.png", png(10, 10) + bytes(4_000_000))
     for name, said in (("wide.gif", "9000×10"), ("heavy.png", "4.0 MB; models can be shown at most")):
-        with pytest.raises(Failed, match=said):
+        with pytest.raises(ToolFailure, match=said):
             await harness.run("read_file", path=name)
 
 
@@ -169,8 +168,8 @@ def test_a_damaged_pdf_is_read_or_refused(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(whole) - 1))
     spoilt = whole[:at] + data.draw(st.binary(max_size=6)) + whole[at + data.draw(st.integers(0, 9)) :]
     try:
-        result: ToolResult | Failed = read_pdf(spoilt, "a.pdf", (1, 5), Modalities())
-    except Failed as error:
+        result: ToolResult | ToolFailure = read_pdf(spoilt, "a.pdf", (1, 5), Modalities())
+    except ToolFailure as error:
         result = error
     assert isinstance(result, ToolResult) or str(result).startswith("a.pdf")
 

@@ -19,9 +19,9 @@ from ba_tui.core.results import UNREAD, CommandText, Diff, Kind, OutputLevel, Pr
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.tools.formats import ROOM
-from ba_tui.tools.guards.output import BULKY_DISPLAY, Delivery, output
+from ba_tui.tools.guards.output import BULKY_DISPLAY, OutputDelivery, output
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -52,13 +52,13 @@ def shelf(tmp_path: Path) -> Artifacts:
     return Artifacts(tmp_path / "session" / "data")
 
 
-async def given_back(result: ToolResult, delivery: Delivery, **args: Any) -> ToolResult:
+async def given_back(result: ToolResult, delivery: OutputDelivery, **args: Any) -> ToolResult:
     return await output(tool(lambda: result), delivery).run({"path": "a", **args}, call())
 
 
 async def test_the_level_is_chosen_by_call_then_window_then_tool(shelf: Artifacts) -> None:
     window = 0.5
-    delivery = Delivery(shelf, lambda: window)
+    delivery = OutputDelivery(shelf, lambda: window)
     text = "x\n" * 20_000
     levels: list[tuple[str | None, float, OutputLevel, bool, int]] = [
         (None, 0.5, "standard", True, ROOM["standard"]),
@@ -81,7 +81,7 @@ async def test_the_level_is_chosen_by_call_then_window_then_tool(shelf: Artifact
 
 async def test_the_choice_is_offered_and_taken_away_again(shelf: Artifacts) -> None:
     seen: list[Any] = []
-    bulky = output(tool(lambda: ToolResult("fine"), seen=seen), Delivery(shelf))
+    bulky = output(tool(lambda: ToolResult("fine"), seen=seen), OutputDelivery(shelf))
     assert bulky.input_schema["properties"]["output_level"]["enum"] == ["brief", "standard", "full"]
     assert SCHEMA["properties"].keys() == {"path"}
     await bulky.run({"path": "a", "output_level": "full"}, call())
@@ -90,7 +90,7 @@ async def test_the_choice_is_offered_and_taken_away_again(shelf: Artifacts) -> N
     assert refused.error
     assert refused.error.kind == "invalid_parameters"
     assert "expected one of brief, standard, full, got 'loud'" in refused.text
-    plain = output(tool(lambda: ToolResult("fine"), bulky=False, seen=seen), Delivery(shelf))
+    plain = output(tool(lambda: ToolResult("fine"), bulky=False, seen=seen), OutputDelivery(shelf))
     assert plain.input_schema is SCHEMA
     await plain.run({"path": "a", "output_level": "full"}, call())
     assert seen[1:] == [{"path": "a", "output_level": "full"}]
@@ -122,19 +122,19 @@ async def test_a_tool_may_bring_its_own_way_to_shorten(shelf: Artifacts) -> None
     probe = tool(lambda: ToolResult(LONG))
     for level in ("brief", "standard", "full"):
         args = {"path": "a", "output_level": level}
-        told = await output(replace(probe, shorten=own), Delivery()).run(args, call())
+        told = await output(replace(probe, shorten=own), OutputDelivery()).run(args, call())
         assert told.text == f"{level}: {len(LONG)} of at most {ROOM[level]}"
-        kept = await output(replace(probe, shorten=own), Delivery(shelf)).run(args, call())
+        kept = await output(replace(probe, shorten=own), OutputDelivery(shelf)).run(args, call())
         assert f"whole: read_artifact {kept.artifact}" in kept.text
         for wrong in (broken, endless):
-            told = await output(replace(probe, shorten=wrong), Delivery()).run(args, call())
+            told = await output(replace(probe, shorten=wrong), OutputDelivery()).run(args, call())
             assert not told.is_error
             assert len(told.text) <= max(ROOM[level], 300)
     assert (await output(replace(tool(lambda: ToolResult("x")), shorten=own)).run({"path": "a"}, call())).text == "x"
 
 
 async def test_what_is_cut_is_stored_and_says_where(shelf: Artifacts) -> None:
-    result = await given_back(ToolResult(LONG, summary="20,000 lines"), Delivery(shelf))
+    result = await given_back(ToolResult(LONG, summary="20,000 lines"), OutputDelivery(shelf))
     assert result.artifact
     assert f"read_artifact {result.artifact}" in result.text
     assert len(result.text) <= ROOM["standard"]
@@ -142,15 +142,15 @@ async def test_what_is_cut_is_stored_and_says_where(shelf: Artifacts) -> None:
     assert result.text.endswith("line 19999\n")
     assert shelf.path(result.artifact).read_text() == LONG
     assert result.summary == "20,000 lines"
-    short = await given_back(ToolResult("short"), Delivery(shelf))
+    short = await given_back(ToolResult("short"), OutputDelivery(shelf))
     assert (short.text, short.artifact) == ("short", None)
 
 
 async def test_full_is_whole_or_a_summary_with_the_way_to_it(shelf: Artifacts) -> None:
     fits = "x" * ROOM["full"]
-    assert (await given_back(ToolResult(fits), Delivery(shelf), output_level="full")).text == fits
+    assert (await given_back(ToolResult(fits), OutputDelivery(shelf), output_level="full")).text == fits
     items = json.dumps([{"id": number} for number in range(20_000)])
-    result = await given_back(ToolResult(items, kind="json"), Delivery(shelf), output_level="full")
+    result = await given_back(ToolResult(items, kind="json"), OutputDelivery(shelf), output_level="full")
     assert "an array of 20,000 items; keys: id; ranges: id 0 to 19999" in result.text
     assert f"read_artifact {result.artifact}" in result.text
     assert len(result.text) < 600
@@ -158,7 +158,7 @@ async def test_full_is_whole_or_a_summary_with_the_way_to_it(shelf: Artifacts) -
 
 async def test_brief_gives_key_facts(shelf: Artifacts) -> None:
     listing = "".join(f"file{number}.py\n" for number in range(300))
-    result = await given_back(ToolResult(listing, kind="listing"), Delivery(shelf), output_level="brief")
+    result = await given_back(ToolResult(listing, kind="listing"), OutputDelivery(shelf), output_level="brief")
     assert result.text == f"Found 300 entries; first: file0.py\n[whole: read_artifact {result.artifact}]"
 
 
@@ -167,14 +167,14 @@ async def test_a_result_that_was_streamed_keeps_its_file(shelf: Artifacts, tmp_p
         spill.write(LONG.encode())
         ref = spill.finish().ref
     for level in ("brief", "standard", "full"):
-        result = await given_back(ToolResult(LONG[:40_000], artifact=ref), Delivery(shelf), output_level=level)
+        result = await given_back(ToolResult(LONG[:40_000], artifact=ref), OutputDelivery(shelf), output_level=level)
         assert result.artifact == ref
         assert result.text.count(ref) == 1
-    assert (await given_back(ToolResult("head", artifact=ref), Delivery(shelf))).text.endswith(
+    assert (await given_back(ToolResult("head", artifact=ref), OutputDelivery(shelf))).text.endswith(
         f"[whole: read_artifact {ref}]"
     )
     assert len(list((tmp_path / "session" / "data").iterdir())) == 2
-    odd = await given_back(ToolResult("x", artifact="../../etc/passwd"), Delivery(shelf))
+    odd = await given_back(ToolResult("x", artifact="../../etc/passwd"), OutputDelivery(shelf))
     assert odd.artifact is None
 
 
@@ -184,7 +184,7 @@ async def test_a_result_that_was_streamed_keeps_its_file(shelf: Artifacts, tmp_p
     ids=lambda display: display.type,
 )
 async def test_a_bulky_display_is_shown_in_part_and_paged_from_the_file(shelf: Artifacts, display: Any) -> None:
-    result = await given_back(ToolResult("done", display), Delivery(shelf))
+    result = await given_back(ToolResult("done", display), OutputDelivery(shelf))
     assert result.artifact
     assert shelf.path(result.artifact).read_text() == LONG * 2
     assert f"read_artifact {result.artifact}" in result.text
@@ -201,52 +201,52 @@ async def test_a_bulky_display_is_shown_in_part_and_paged_from_the_file(shelf: A
 
 async def test_other_displays_stay_as_they_are(shelf: Artifacts) -> None:
     for display in (Diff("a", LONG, LONG), Table(("a",), ((1,),)), CommandText("make", "", "x" * BULKY_DISPLAY, 0)):
-        result = await given_back(ToolResult("done", display), Delivery(shelf))
+        result = await given_back(ToolResult("done", display), OutputDelivery(shelf))
         assert result.display == display
         assert result.artifact is None
 
 
 async def test_the_longer_of_text_and_display_is_kept(shelf: Artifacts) -> None:
-    result = await given_back(ToolResult(LONG, Prose(LONG * 2)), Delivery(shelf))
+    result = await given_back(ToolResult(LONG, Prose(LONG * 2)), OutputDelivery(shelf))
     assert result.artifact
     assert shelf.about(result.artifact).size == len(LONG) * 2
-    result = await given_back(ToolResult(LONG, Prose("a few words")), Delivery(shelf))
+    result = await given_back(ToolResult(LONG, Prose("a few words")), OutputDelivery(shelf))
     assert result.artifact
     assert shelf.about(result.artifact).size == len(LONG)
     assert result.display == Prose("a few words")
 
 
 async def test_without_a_place_for_files_the_result_is_still_bounded(tmp_path: Path) -> None:
-    result = await given_back(ToolResult(LONG, Prose(LONG)), Delivery())
+    result = await given_back(ToolResult(LONG, Prose(LONG)), OutputDelivery())
     assert result.artifact is None
     assert len(result.text) <= ROOM["standard"]
     assert "left out …]" in result.text
     assert result.display == Prose(LONG), "people see the whole"
     (tmp_path / "data").write_text("a file in the way")
-    result = await given_back(ToolResult(LONG, Prose(LONG)), Delivery(Artifacts(tmp_path / "data")))
+    result = await given_back(ToolResult(LONG, Prose(LONG)), OutputDelivery(Artifacts(tmp_path / "data")))
     assert "left out; The result can't be kept in a file: " in result.text
     assert result.display == Prose(LONG)
     assert not result.is_error
 
 
 async def test_it_is_told_how_many_lines_the_model_was_not_given(shelf: Artifacts) -> None:
-    result = await given_back(ToolResult(LONG, CommandText("make", output=LONG, exit_code=0)), Delivery(shelf))
+    result = await given_back(ToolResult(LONG, CommandText("make", output=LONG, exit_code=0)), OutputDelivery(shelf))
     assert isinstance(result.display, CommandText)
     assert result.display.lines == 20_000
     given = [line for line in result.text.split("\n") if line.startswith("line ")]
     assert result.meta[UNREAD] == 20_000 - len(given)
-    rows = await given_back(ToolResult(LONG, kind="listing"), Delivery(shelf))
+    rows = await given_back(ToolResult(LONG, kind="listing"), OutputDelivery(shelf))
     assert rows.meta[UNREAD] == 20_000 - sum(line.startswith("line ") for line in rows.text.split("\n"))
-    brief = await given_back(ToolResult(LONG), Delivery(shelf), output_level="brief")
+    brief = await given_back(ToolResult(LONG), OutputDelivery(shelf), output_level="brief")
     assert brief.meta[UNREAD] == 0
-    assert UNREAD not in (await given_back(ToolResult("short"), Delivery(shelf))).meta
+    assert UNREAD not in (await given_back(ToolResult("short"), OutputDelivery(shelf))).meta
 
 
 async def test_megabytes_are_given_in_part(shelf: Artifacts) -> None:
     text = "\x1b[31mred\x1b[0m line\r\n" * 200_000
     for kind in ("text", "json", "table", "listing", "hits"):
         for level in ("brief", "standard", "full"):
-            result = await given_back(ToolResult(text, kind=kind), Delivery(shelf), output_level=level)
+            result = await given_back(ToolResult(text, kind=kind), OutputDelivery(shelf), output_level=level)
             assert result.artifact
             assert len(result.text) <= ROOM["standard"]
             assert "\x1b" not in result.text
@@ -255,7 +255,7 @@ async def test_megabytes_are_given_in_part(shelf: Artifacts) -> None:
 
 async def test_failures_have_one_shape(shelf: Artifacts) -> None:
     result = failure("not_found", "No such thing.", hint="Look elsewhere.")
-    assert (await given_back(result, Delivery(shelf))).text == (
+    assert (await given_back(result, OutputDelivery(shelf))).text == (
         "Operation failed.\nError Type: not_found\nError Message: No such thing.\nTool Call ID: call-1\n"
         "Suggestion: Look elsewhere."
     )
@@ -263,13 +263,16 @@ async def test_failures_have_one_shape(shelf: Artifacts) -> None:
         result.text, is_error=True, error=ErrorInfo("not_found", "No such thing.", "Look elsewhere.", "ENOENT")
     )
     assert (
-        "Error Type: not_found\nError Code: ENOENT\nError Message:" in (await given_back(coded, Delivery(shelf))).text
+        "Error Type: not_found\nError Code: ENOENT\nError Message:"
+        in (await given_back(coded, OutputDelivery(shelf))).text
     )
-    own = await given_back(ToolResult("it broke", is_error=True), Delivery(shelf))
+    own = await given_back(ToolResult("it broke", is_error=True), OutputDelivery(shelf))
     assert own.text.startswith("Operation failed.\nError Type: execution_error\nError Message: it broke\nTool Call ID:")
     assert own.error
     assert own.error.kind == "execution_error"
-    noted = await given_back(ToolResult(f"A note.\n{result.text}", is_error=True, error=result.error), Delivery(shelf))
+    noted = await given_back(
+        ToolResult(f"A note.\n{result.text}", is_error=True, error=result.error), OutputDelivery(shelf)
+    )
     assert noted.text.startswith("A note.\nOperation failed.\n")
     assert "Tool Call ID: call-1\n" in noted.text
 
@@ -278,7 +281,7 @@ async def test_a_long_failure_keeps_what_to_do_and_goes_to_a_file(shelf: Artifac
     told = failure("timeout", "It took 2 s.")
     result = ToolResult(f"{told.text}\nOutput so far (partial):\n{LONG}", is_error=True, error=told.error)
     for level in ("brief", "standard", "full"):
-        given = await given_back(result, Delivery(shelf), output_level=level)
+        given = await given_back(result, OutputDelivery(shelf), output_level=level)
         assert given.is_error
         assert "Suggestion: Try again" in given.text
         assert f"read_artifact {given.artifact}" in given.text
@@ -374,7 +377,7 @@ ODD = (
 async def test_any_result_becomes_one_that_can_be_kept(
     tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any], level: str
 ) -> None:
-    delivery = Delivery(Artifacts(tmp_path_factory.mktemp("odd") / "data"))
+    delivery = OutputDelivery(Artifacts(tmp_path_factory.mktemp("odd") / "data"))
     result = await given_back(ToolResult(**fields), delivery, output_level=level)
     line = event_to_json(ToolFinished("c", result))
     kept = event_from_json(line)
@@ -392,7 +395,7 @@ async def test_any_result_becomes_one_that_can_be_kept(
 async def test_any_text_comes_within_its_room(
     tmp_path_factory: pytest.TempPathFactory, text: str, times: int, kind: Kind
 ) -> None:
-    delivery = Delivery(Artifacts(tmp_path_factory.mktemp("any") / "data"))
+    delivery = OutputDelivery(Artifacts(tmp_path_factory.mktemp("any") / "data"))
     for level in ("brief", "standard", "full"):
         result = await given_back(ToolResult(text * times, kind=kind), delivery, output_level=level)
         assert len(result.text) <= ROOM[level] + (200 if level == "brief" else 0)

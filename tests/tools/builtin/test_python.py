@@ -21,10 +21,10 @@ from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import bundled_rules
-from ba_tui.processes.limits import ProcessLimits
+from ba_tui.processes.confinement import ProcessLimits
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.guards.output import output
-from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.tools.guards.permission import PermissionGate
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed
 
 __all__ = ["floor"]
@@ -149,8 +149,8 @@ async def test_keys_are_not_in_its_environment(floor: Floor) -> None:
 async def test_it_asks_with_the_whole_code_and_runs_nothing_that_names_a_secret(floor: Floor) -> None:
     harness = floor.harness
     policy = Policy(harness.workspace, bundled_rules())
-    gate = Gate(policy.judge, policy.remember, lambda call: harness.root)
-    harness.tools["python"] = output(permission(gate)(harness.tools["python"]))
+    gate = PermissionGate(policy.judge, policy.remember, lambda call: harness.root)
+    harness.tools["python"] = output(gate.guard(harness.tools["python"]))
     harness.write(".env", "KEY=1")
     assert "holds secrets" in (await run(floor, "open('.env').read()")).text
     assert not harness.asked

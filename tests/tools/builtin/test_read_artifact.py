@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from ba_tui.context.files import find_ripgrep
 from ba_tui.core.results import Prose, Source, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.tools.builtin.artifacts import read_artifact_tool
-from ba_tui.tools.builtin.search import find_ripgrep
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.formats import ROOM
-from ba_tui.tools.guards.output import Delivery, output
+from ba_tui.tools.guards.output import OutputDelivery, output
 from ba_tui.tools.guards.validate import validate
 
 LINES = "".join(f"line {number}\n" for number in range(1, 5_001))
@@ -34,7 +34,7 @@ def shelf(tmp_path: Path) -> Artifacts:
 @pytest.fixture
 def reading(definitions: Mapping[str, Definition], shelf: Artifacts) -> Tool:
     tool = read_artifact_tool(definitions["read_artifact"], shelf, find_ripgrep())
-    return output(validate(tool), Delivery(shelf))
+    return output(validate(tool), OutputDelivery(shelf))
 
 
 async def read(tool: Tool, **args: Any) -> ToolResult:
@@ -143,7 +143,7 @@ async def test_paths_into_json(reading: Tool, shelf: Artifacts, path: str, value
         ("/itmes", "has no key 'itmes'"),
         ("/items/2", "has 2 items, counted from 0; there is no '2'"),
         ("/items/x", "there is no 'x'"),
-        ("/total/x", "is 2; nothing lies below it"),
+        ("/total/x", "is 2; it has no keys"),
     ],
 )
 async def test_paths_that_lead_nowhere(reading: Tool, shelf: Artifacts, path: str, said: str) -> None:
@@ -223,6 +223,6 @@ async def test_head_and_tail_hold_no_part_of_a_secret(tmp_path: Path, shelf: Art
         return ToolResult("\n".join([text * args["before"], KEYED, text * 400]))
 
     for before in range(0, 400, 7):
-        tool = output(replace(reading, run=run), Delivery(shelf, secrecy="redact"))
+        tool = output(replace(reading, run=run), OutputDelivery(shelf, secrecy="redact"))
         result = await read(tool, before=before)
         assert KEYED in result.text or not any(line[:20] in result.text for line in BODY)

@@ -25,8 +25,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message, StopReason, Text, ToolUse, reminder, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.tools.builtin.history_search import rounds, search, terms_of
-from ba_tui.tools.builtin.recall import recall_tool
+from ba_tui.tools.builtin.recall import recall_tool, rounds, search, terms_of
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
 from tests.tools.conftest import Harness, answering_call
@@ -124,7 +123,7 @@ def test_what_was_interrupted_is_told() -> None:
     first, second, third, last = rounds(HISTORY, leaving_out="recall")
     assert [item.ending for item in (first, second, third, last)] == ["done", "cancelled", "interrupted", ""]
     whos = [part.who for part in second.parts]
-    assert "answer (cut off by the person)" in whos
+    assert "answer (cut off by the user)" in whos
     assert second.parts[-1].who == "result of shell"
     assert "interrupted" in second.parts[-1].text
     assert third.parts[-1].who == "result of main/explore-1 of web_fetch (failed)"
@@ -162,7 +161,7 @@ async def test_a_round_whole(recall: Recaller) -> None:
     result = await recall(round=2)
     assert result.text.startswith("# Round 2 · ")
     assert "· cancelled" in result.text.splitlines()[0]
-    for words in ("[prompt]\nNow join the   tables", "[the person's answer]\ninner", "[the person, meanwhile]\nfaster"):
+    for words in ("[prompt]\nNow join the   tables", "[the user's answer]\ninner", "[the user, meanwhile]\nfaster"):
         assert words in result.text
     several = await recall(round=1, to=99)
     assert several.text.count("# Round ") == 4

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.context.links import linked_folders_now
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.globbing import Glob
+from ba_tui.context.files import linked_folders_now
+from ba_tui.tools.failures import ToolFailure
+from ba_tui.tools.folder_walk import Glob
 from tests.tools.conftest import Harness
 
 
@@ -135,13 +135,13 @@ async def test_globs(project: Harness, pattern: str, found: list[str]) -> None:
 def test_any_glob_answers_quickly(pattern: str, path: str) -> None:
     try:
         assert Glob(pattern).fits(path, folder=False) in {True, False}
-    except Failed:
+    except ToolFailure:
         assert ".." in pattern or pattern.startswith("/") or "{" in pattern
 
 
 def test_a_hostile_glob_does_not_hang() -> None:
     assert not Glob("*a" * 100 + "b").fits("a" * 250, folder=False)
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         Glob("{a,b}" * 10)
 
 

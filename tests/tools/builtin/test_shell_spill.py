@@ -15,12 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import StorageError
-from ba_tui.core.results import CommandText, Kind
+from ba_tui.core.ports.tools import OutputSpill
+from ba_tui.core.results import Artifact, CommandText, Kind
 from ba_tui.core.tool import Call, Tool
-from ba_tui.processes.output import Output, OutputSpill, Stored
+from ba_tui.processes.children import Output
 from ba_tui.processes.terminal_text import Capture
-from ba_tui.tools.builtin.shell import Shell, shell_tool
+from ba_tui.tools.builtin.shell import shell_tool
 from ba_tui.tools.running.background import Shells
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.conftest import CHECKOUT
 from tests.tools.running.processes import Floor, floor, printed, until_printed, within_guards
 
@@ -78,7 +80,7 @@ class Given:
     def write(self, data: bytes) -> None:
         assert not self.dropped.is_set()
 
-    def finish(self, kind: Kind) -> Stored:
+    def finish(self, kind: Kind) -> Artifact:
         pytest.fail("kept although nobody will read it")
 
     def drop(self) -> None:
@@ -98,10 +100,6 @@ async def test_what_was_cancelled_is_not_kept(floor: Floor) -> None:
     assert await asyncio.to_thread(given.dropped.wait, 10)
 
 
-class Ref:
-    ref = "data/x"
-
-
 class FullDisk:
     largest, left_out = 64_000_000, 0
 
@@ -116,7 +114,7 @@ class FullDisk:
         if self.room < 0:
             raise StorageError("No space left on device.")
 
-    def finish(self, kind: Kind) -> Stored:
+    def finish(self, kind: Kind) -> Artifact:
         raise OSError(28, "No space left on device")
 
     def drop(self) -> None:
@@ -144,8 +142,8 @@ class Kept:
     def write(self, data: bytes) -> None:
         self.data += data
 
-    def finish(self, kind: Kind) -> Stored:
-        return Ref()
+    def finish(self, kind: Kind) -> Artifact:
+        return Artifact("data/x", 1, 1)
 
     def drop(self) -> None:
         pytest.fail("given up without a reason")
@@ -187,7 +185,7 @@ from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.builtin.shell import Shell, shell_tool

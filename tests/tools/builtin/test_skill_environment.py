@@ -1,4 +1,4 @@
-"""What a skill needs is installed once, after the person agreed, into an environment of its own."""
+"""What a skill needs is installed once, after the user agreed, into an environment of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ba_tui.core.events import Judged, ToolProgress
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments, Requirements, find_uv, read_requirements
 from ba_tui.tools.running.command_runner import CommandRunner
@@ -103,8 +104,30 @@ async def test_a_package_that_a_call_asks_for_is_asked_about_by_name(kit: Kit) -
     assert len(kit.asked) == 1
 
 
-async def test_it_works_without_uv_too(needy: Kit, tmp_path: Path) -> None:
+async def test_without_uv_the_error_names_the_extra_and_nothing_is_asked(needy: Kit, tmp_path: Path) -> None:
     needy.environments = Environments(tmp_path / "cache" / "skills", lambda: None)
+    needy.equip()
+    refused = await needy.run("x.py")
+    assert refused.error is not None
+    assert refused.error.kind == "dependency_error"
+    message = "The skill pdf needs greeting; ba installs packages with uv, which was not found."
+    assert refused.error.message.startswith(message)
+    assert "pip install 'ba-tui[skills]'" in refused.text
+    assert needy.asked == []
+    assert not needy.environments.place(wanted(needy)).exists()
+
+
+def test_uv_of_the_user_comes_before_that_of_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "uv"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_uv() == str(own)
+    own.unlink()
+    assert find_uv() == str(Path(sysconfig.get_path("scripts"), "uv"))
+
+
+async def test_a_rule_allows_the_installation_without_a_question(needy: Kit) -> None:
     needy.equip(CommandRunner(None, lambda asked: Allow(f"{asked.tool.name}({asked.tool.target(asked.args)})")))
     assert (await needy.run("x.py")).text == "hello skills"
     assert needy.asked == []
@@ -120,7 +143,7 @@ async def test_what_can_t_be_had_is_said_and_nothing_is_left(kit: Kit) -> None:
     assert result.error is not None
     assert result.error.kind == "dependency_error"
     assert "needs nobody-made-this: nobody-made-this was not found in the package index" in result.text
-    assert "Tell the person to correct pdf/requirements.txt." in result.text
+    assert "Tell the user to correct pdf/requirements.txt." in result.text
     assert not kit.environments.place(wanted(kit)).exists()
     assert (await kit.run("y.sh")).text == "fine", "what needs no package runs all the same"
     kit.equip(CommandRunner(None, lambda asked: Deny("Denied by the rule @execute.")))

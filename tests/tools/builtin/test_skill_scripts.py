@@ -15,16 +15,15 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, ScriptCall, Source, ToolResult
 from ba_tui.core.tool import Tool
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.confinement import Sandbox
-from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments
-from ba_tui.skills.scripts import Allowed
-from ba_tui.tools.builtin.shell import Shell
+from ba_tui.skills.scripts import AllowedScripts
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
 from ba_tui.tools.running.command_runner import CommandRunner
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.running.processes import Floor, all_gone, floor, within_guards
 
 __all__ = ["floor"]
@@ -56,7 +55,7 @@ class Kit:
         self.harness = floor.harness
         self.folder = home / "skills" / "pdf"
         self.environments = Environments(home / "cache" / "skills")
-        self.allowed = Allowed(home / "state" / "scripts.json")
+        self.allowed = AllowedScripts(home / "state" / "scripts.json")
         self.asked: list[Question] = []
         self.reply = Reply("once")
         self.harness.answer = self.answer
@@ -208,7 +207,7 @@ async def test_a_missing_module_is_named(kit: Kit) -> None:
     kit.write("scripts/z.js", "require('nothing-of-that-name')")
     if shutil.which("node"):
         there = kit.folder / "scripts"
-        assert f"tell the person to run npm install nothing-of-that-name in {there}" in (await kit.run("z.js")).text
+        assert f"tell the user to run npm install nothing-of-that-name in {there}" in (await kit.run("z.js")).text
     assert (await kit.run("x.py", "x" * 100_001)).error is not None
     assert (await kit.run("x.py", "a\0b")).error is not None
 
@@ -222,7 +221,7 @@ async def test_a_rule_for_a_script_does_not_mean_another_in_its_place(kit: Kit) 
     kit.reply = Reply("deny", "not now")
     refused = await kit.run("x.py")
     assert "has changed since" in refused.text
-    assert "The person said: not now" in refused.text
+    assert "The user said: not now" in refused.text
     (question,) = kit.asked
     assert (question.kind, question.text) == ("permission", "Run pdf/x.py, which has changed?")
     assert question.preview == Source("skills/pdf/scripts/x.py", "print('old')")

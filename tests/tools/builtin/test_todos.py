@@ -6,11 +6,10 @@ import pytest
 
 from ba_tui.core.events import MessageDone, ToolFinished, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
-from ba_tui.core.results import Todos
+from ba_tui.core.results import Todo, Todos
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.core.work import Todo
-from ba_tui.faces.tui.inspector.todos import todo_rows
+from ba_tui.faces.tui.inspector.source import todo_rows
 from ba_tui.tools.builtin.todos import UnfinishedTodos
 from tests.tools.conftest import Harness
 

@@ -7,7 +7,7 @@ import pytest
 from ba_tui.core.events import event_from_json, event_to_json
 from ba_tui.core.questions import Reply
 from ba_tui.core.transcript import Transcript
-from ba_tui.tools.editing.seen import SeenFiles
+from ba_tui.tools.editing.seen_files import SeenFiles
 from tests.tools.conftest import Harness
 
 
@@ -48,7 +48,7 @@ async def test_words_that_stand_for_what_was_left_out_are_not_written(harness: H
         ("edit_file", {"path": "a.txt", "old_string": "two", "new_string": f"2\n{line}"}),
         ("apply_patch", {"patch": patch}),
     ):
-        assert "stands for text that was left out" in (await harness.run(name, **args)).text
+        assert "is a placeholder for omitted text" in (await harness.run(name, **args)).text
     assert file.read_text() == "one\ntwo\nthree\n"
     assert not (harness.root / "new.txt").exists()
 

@@ -17,8 +17,8 @@ from ba_tui.core.tool import Call
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.editing.edits import planned_edit
 from ba_tui.tools.editing.matching import find_edit
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.failures import ToolFailure
 from tests.tools.conftest import Harness
 
 
@@ -86,7 +86,7 @@ def test_several_edits_are_what_one_after_the_other_is(tmp_path: Path, text: str
     def plan(**args: Any) -> bytes | None:
         try:
             return planned_edit(Workspace(tmp_path), seen, {"path": "a.txt", **args}).after
-        except Failed:
+        except ToolFailure:
             return None
 
     def at(data: bytes) -> None:
@@ -158,7 +158,7 @@ def blocks(outside_data: Path) -> list[tuple[str, str]]:
 def applied(text: str, old: str, new: str) -> str | None:
     try:
         edit = find_edit(text, old, new)
-    except Failed:
+    except ToolFailure:
         return None
     for change in reversed(edit.changes):
         text = text[: change.start] + change.text + text[change.end :]

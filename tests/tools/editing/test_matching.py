@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ba_tui.tools.editing.matching import Edit, find_edit
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 
 
 def applied(text: str, edit: Edit) -> str:
@@ -41,28 +41,28 @@ def test_all_places() -> None:
     ],
 )
 def test_refused(text: str, old: str, said: str) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         find_edit(text, old, "new")
     assert said in str(caught.value)
 
 
 def test_nothing_near_says_so() -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         find_edit("alpha\nbeta\n", "def compute(total):", "x")
     assert "not in the file" in str(caught.value)
     assert "Nearest" not in str(caught.value)
 
 
 def test_the_nearest_lines_are_shown() -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         find_edit("import os\n\ndef compute(total):\n    return total\n", "def compute(totals):", "x")
     assert "3\tdef compute(total):" in str(caught.value)
 
 
 def test_an_edit_that_was_made_before_is_said() -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(ToolFailure) as caught:
         find_edit("value = compute_all()\n", "value = compute()", "value = compute_all()")
-    assert "already stands at line 1" in str(caught.value)
+    assert "is already at line 1" in str(caught.value)
 
 
 def test_shifted_indentation_is_carried_over() -> None:
@@ -77,7 +77,7 @@ def test_less_indentation_than_the_file_has_does_not_make_ragged_lines() -> None
     new = edited(text, "    first = 1\n", "    first = 1\n    last = 2\n")
     assert new == "class A:\n        first = 1\n        last = 2\n"
     assert edited(text, "    first = 1\n", "    first = 2\n") == text.replace("1", "2")
-    with pytest.raises(Failed, match="line 2, but indented deeper"):
+    with pytest.raises(ToolFailure, match="line 2, but indented deeper"):
         find_edit(text, "    first =", "    last = 1\n    first =")
 
 
@@ -113,7 +113,7 @@ def test_lines_that_stay_keep_their_trailing_space() -> None:
     ],
 )
 def test_uncertain_matches_are_refused(text: str, old: str, new: str) -> None:
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         find_edit(text, old, new)
 
 
@@ -129,7 +129,7 @@ def test_accents_may_be_written_apart_from_their_letters() -> None:
         == f"{apart}y\n"
     )
     assert "accents" in find_edit(apart, "caf\u00e9 noir", "x").note
-    with pytest.raises(Failed, match="2 places"):
+    with pytest.raises(ToolFailure, match="2 places"):
         find_edit("e\u0301te\u0301\n\u00e9t\u00e9\n", "\u00e9t\u00e9 ", "x")
 
 
@@ -140,7 +140,7 @@ LINES = st.lists(st.text("ab \t(=é", max_size=8), min_size=1, max_size=8).map("
 def test_an_edit_touches_only_lines_that_equal_what_was_asked(text: str, old: str, new: str) -> None:
     try:
         edit = find_edit(text, old, new)
-    except Failed:
+    except ToolFailure:
         return
     (change,) = edit.changes
     there = text[change.start : change.end]
@@ -191,7 +191,7 @@ def test_what_is_written_with_the_indentation_of_the_file_keeps_it(old: str, new
     ],
 )
 def test_an_indentation_that_would_be_doubled_is_refused(old: str, new: str) -> None:
-    with pytest.raises(Failed, match="indent"):
+    with pytest.raises(ToolFailure, match="indent"):
         find_edit(FILE, old, new)
 
 
@@ -216,7 +216,7 @@ def test_real_cases(outside_data: Path) -> None:
             result = edited(
                 case["before"], case["old_string"], case["new_string"], replace_all=case.get("replace_all", False)
             )
-        except Failed:
+        except ToolFailure:
             result = None
         if case["tier"].startswith("lenient"):
             assert result in {None, expected}, case["id"]

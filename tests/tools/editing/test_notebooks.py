@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.messages import Image
+from ba_tui.core.provider import Modalities
 from ba_tui.tools.builtin.files import read_file_tool
 from ba_tui.tools.editing.notebooks import read_notebook, with_source
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.editing.seen_files import SeenFiles
 from tests.tools.builtin.test_media import png
 from tests.tools.conftest import Harness
 
@@ -91,9 +91,9 @@ async def test_which_cell_is_meant(harness: Harness) -> None:
     async def tried(**args: Any) -> str:
         return (await harness.run("edit_file", path="a.ipynb", **args)).text
 
-    assert "stands in the cells 1, 2" in await tried(old_string="x = 1", new_string="x = 2")
+    assert "The cells 1, 2 contain old_string" in await tried(old_string="x = 1", new_string="x = 2")
     assert "no cell 'three'" in await tried(old_string="x = 1", new_string="x = 2", cell="three")
-    assert "in no cell" in await tried(old_string="y = 1", new_string="y = 2")
+    assert "No cell of a.ipynb contains old_string" in await tried(old_string="y = 1", new_string="y = 2")
     assert "Nearest lines:\n1\tx = 1" in await tried(old_string="x = 10", new_string="y", cell=1)
     await tried(old_string="x = 1", new_string="x = 2", cell="two")
     await tried(old_string="x = 1", new_string="x = 3", cell=1)

@@ -8,8 +8,8 @@ import pytest
 
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.editing.patches import planned_patch
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.write_ahead import write_ahead
 
 HUNK = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
@@ -79,7 +79,7 @@ def test_a_folder_that_looks_like_a_prefix_stays_one(tmp_path: Path) -> None:
     assert folder.apply("--- /dev/null\n+++ w/n\n@@ -0,0 +1 @@\n+a\n") == {"w/n": b"a\n"}
     added = "diff --git i/n w/n\nnew file mode 100644\n--- /dev/null\n+++ w/n\n@@ -0,0 +1 @@\n+a\n"
     assert folder.apply(added) == {"w/n": b"a\n", "n": b"a\n"}
-    with pytest.raises(Failed, match="two files"):
+    with pytest.raises(ToolFailure, match="two files"):
         folder.apply("--- i/f\n+++ w/g\n@@ -1 +1 @@\n-a\n+b\n")
 
 
@@ -125,6 +125,6 @@ def test_names_as_git_quotes_them(tmp_path: Path, name: str, written: str) -> No
 def test_what_cannot_be_done_for_certain_changes_nothing(tmp_path: Path, patch: str) -> None:
     folder = Folder(tmp_path, f=b"one\ntwo\nthree\n")
     before = folder.files()
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         folder.apply(patch)
     assert folder.files() == before

@@ -19,10 +19,9 @@ from ba_tui.core.results import Diff, Diffs
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.patches import PatchChange, planned_patch
-from ba_tui.tools.editing.patching import apply_patch_tool, patched_paths
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.editing.patches import PatchChange, apply_patch_tool, patched_paths, planned_patch
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.write_ahead import write_ahead
 from tests.permissions.toolset import policy, verdict
 from tests.tools.conftest import Harness
@@ -145,11 +144,13 @@ def test_the_policy_is_told_every_path() -> None:
     ],
 )
 @pytest.mark.parametrize("mode", ["default", "accept-edits"])
-def test_a_secret_file_in_a_patch_denies_all_of_it(tmp_path: Path, form: str, secret: str, mode: Any) -> None:
+def test_a_secret_file_in_a_patch_denies_all_of_it(
+    definitions: Mapping[str, Definition], tmp_path: Path, form: str, secret: str, mode: Any
+) -> None:
     rules = policy(tmp_path, mode=mode)
     (tmp_path / ".env").write_text("KEY=1")
     (tmp_path / "plain.txt").symlink_to(".env")
-    tool = apply_patch_tool(Definition("", {}), rules.workspace, SeenFiles(), write_ahead(tmp_path))
+    tool = apply_patch_tool(definitions["apply_patch"], rules.workspace, SeenFiles(), write_ahead(tmp_path))
     args = {"patch": form.format(secret)}
     assert verdict(rules.judge(JudgedCall(tool, args, tmp_path))) == "deny"
     assert verdict(rules.judge(JudgedCall(tool, {"patch": form.format("b")}, tmp_path))) != "deny"
@@ -183,7 +184,7 @@ def test_where_hunks_belong(tmp_path: Path, before: str, hunk: str, after: str) 
         ("def f():\n  x\ndef f():\n  x\n", "@@ def f():\n-  x\n+  y", "fits in 2 places"),
         ("alpha beta\n", "@@\n-alpha betas\n+y", "Nearest lines:\n1\talpha beta"),
         ("a\n", "@@ def nowhere\n-a\n+b", "behind 'def nowhere'"),
-        ("a\nb\nc\n", "@@\n-c\n+3\n@@\n-a\n+1", "in front of it"),
+        ("a\nb\nc\n", "@@\n-c\n+3\n@@\n-a\n+1", "within the previous hunk"),
         ("  }\n", "@@\n-\t}\n+x", "does not fit"),
         ("one\n    two\n", "@@\n-one\n-two\n+1", "other indentation"),
         ("a\n", "@@\n-a\n+a", "nothing would change"),
@@ -285,7 +286,7 @@ def test_a_failure_while_writing_puts_everything_back(tmp_path: Path, spoilt: st
     (tmp_path / spoilt).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / spoilt).write_bytes(b"someone else's")
     before = folder.files()
-    with pytest.raises(Failed, match="No file was changed"):
+    with pytest.raises(ToolFailure, match="No file was changed"):
         plan.commit(folder.seen, write_ahead(tmp_path))
     assert folder.files() == before
     assert not (tmp_path / "fresh").exists()
@@ -344,7 +345,7 @@ def test_an_envelope_makes_what_it_was_made_from_or_nothing(
     folder = Folder(tmp_path, {"f": before.replace("\n", end).encode()})
     try:
         folder.apply(enveloped(before, after))
-    except Failed as error:
+    except ToolFailure as error:
         after = before if "places" in str(error) else f"not {after}"
     assert (tmp_path / "f").read_bytes() == after.replace("\n", end).encode()
 

@@ -28,9 +28,9 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.sessions.checkpoints.git import GitWatch, Stopped
-from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
-from ba_tui.tools.guards.checkpoint import Checkpointing
+from ba_tui.sessions.checkpoints.git import GitStopped, GitWatch
+from ba_tui.sessions.checkpoints.keeper import TurnWrites
+from ba_tui.tools.guards.checkpoint import CheckpointGuard
 
 
 async def changed(args: Mapping[str, Any], call: Call) -> ToolResult:
@@ -38,7 +38,7 @@ async def changed(args: Mapping[str, Any], call: Call) -> ToolResult:
 
 
 def changing(take: Callable[[int, GitWatch], str]) -> tuple[Tool, Call, Turn]:
-    keeping = Checkpointing(take, lambda turn, writes: None, lambda: 0)
+    keeping = CheckpointGuard(take, lambda turn, writes: None, lambda: 0)
     turn = Turn()
     tool = Tool("edit", "", {}, changed, Effect.WRITE)
     return keeping.guard(tool), Call("c1", Branch(turn, Transcript())), turn
@@ -85,7 +85,7 @@ async def test_cancelling_does_not_wait_for_it() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    with pytest.raises(Stopped):
+    with pytest.raises(GitStopped):
         watches[0].check()
     ended.set()
     # What became of it is no news to anybody, and no error of the loop.
@@ -110,7 +110,7 @@ class Kept:
         self.trouble: StorageError | None = None
         self.loose = False
         """Whether a program that a call started still runs."""
-        self.keeping = Checkpointing(self._take, self._settle, lambda: self.turn, lambda: self.loose)
+        self.keeping = CheckpointGuard(self._take, self._settle, lambda: self.turn, lambda: self.loose)
         self.branch = Branch(Turn(self.events.append), Transcript())
 
     def _take(self, number: int, watch: GitWatch) -> str:

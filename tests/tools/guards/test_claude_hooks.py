@@ -15,11 +15,10 @@ from ba_tui.core.events import SideRequest
 from ba_tui.core.messages import Usage
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.hooks.claude_files import read_claude
-from ba_tui.hooks.config import Hook
-from ba_tui.hooks.runner import Hooks, SessionFacts
-from ba_tui.tools.guards.claude_calls import claude_calls
-from ba_tui.tools.guards.hooks import hooking
+from ba_tui.features.hooks.guard import hooking
+from ba_tui.features.hooks.runner import Hooks, SessionFacts
+from ba_tui.settings.hooks import Hook, read_claude
+from ba_tui.tools.claude_calls import claude_calls
 from tests.tools.conftest import Harness, answering_call
 
 BLOCK_RM = """\

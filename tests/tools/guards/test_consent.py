@@ -13,39 +13,39 @@ from typing import Any, Literal
 
 import pytest
 
+from ba_tui.core.effects import READING
 from ba_tui.core.events import PERSON, Answered, Asked, Event, Judged, Notice
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.profiles import READING
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.core.text.json_line import args_hash
+from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.approvals import Approvals
+from ba_tui.permissions.rules.answers import ProjectApprovals
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.editing.disk import write_bytes
-from ba_tui.tools.guards.permission import Gate, GuardVerdict, permission
+from ba_tui.tools.guards.permission import GuardVerdict, PermissionGate
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
 class Room:
-    """A real turn with one tool behind the guard; the person gives ``reply`` as soon as they are asked, if any."""
+    """A real turn with one tool behind the guard; the user gives ``reply`` as soon as they are asked, if any."""
 
-    def __init__(self, root: Path, *rules: RuleLine, approvals: Approvals | None = None) -> None:
+    def __init__(self, root: Path, *rules: RuleLine, approvals: ProjectApprovals | None = None) -> None:
         self.events: list[Event] = []
         self.reply: Reply | None = None
         self.asked = asyncio.Event()
         self.ran: list[Mapping[str, Any]] = []
         self.policy = Policy(Workspace(root), rules, approvals=approvals)
         self.turn = Turn(self.hear)
-        gate = Gate(self.policy.judge, self.policy.remember, lambda _: root)
+        gate = PermissionGate(self.policy.judge, self.policy.remember, lambda _: root)
         facts = ToolFacts(target="path", paths=("path",))
-        self.write = permission(gate)(Tool("write_file", "", SCHEMA, self.run, Effect.WRITE, facts=facts))
-        self.read = permission(gate)(replace(Tool("read_file", "", SCHEMA, self.run), facts=facts))
+        self.write = gate.guard(Tool("write_file", "", SCHEMA, self.run, Effect.WRITE, facts=facts))
+        self.read = gate.guard(replace(Tool("read_file", "", SCHEMA, self.run), facts=facts))
 
     def hear(self, event: Event) -> None:
         self.events.append(event)
@@ -191,15 +191,15 @@ async def test_a_link_that_comes_after_the_judgement_is_not_followed(tmp_path: P
         write_bytes(path, b"after", before=b"before", shown="a")
         return ToolResult(workspace.shown(path))
 
-    gate = Gate(room.policy.judge, room.policy.remember, lambda _: root)
+    gate = PermissionGate(room.policy.judge, room.policy.remember, lambda _: root)
     tool = replace(room.write, run=swap_then_write)
-    result = await room.call(permission(gate)(tool), "link/a")
+    result = await room.call(gate.guard(tool), "link/a")
     assert result.text == "real/a"
     assert [(folder / "a").read_text() for folder in (root / "real", other)] == ["after", "before"]
 
 
 async def test_no_file_is_written_on_the_loop_while_a_rule_is_given(tmp_path: Path) -> None:
-    approvals = Approvals(tmp_path / "home" / "approvals.yaml", tmp_path)
+    approvals = ProjectApprovals(tmp_path / "home" / "approvals.yaml", tmp_path)
     room = Room(tmp_path, RuleLine("write_file", "ask", "test"), approvals=approvals)
     room.reply = Reply("always", rule="write_file(a)")
     loop, opened, watching = threading.get_ident(), list[int](), True
@@ -249,7 +249,7 @@ async def test_what_is_judged_again_after_the_answer_goes_out(
     turn = Turn(events.append)
     verdicts = iter([ASKED, second])
     tool = Tool("write_file", "", SCHEMA, run, effect, facts=ToolFacts(target="path"))
-    guarded = permission(Gate(lambda request: next(verdicts), lambda rule, scope: None, lambda call: Path("/srv")))(
+    guarded = PermissionGate(lambda request: next(verdicts), lambda rule, scope: None, lambda call: Path("/srv")).guard(
         tool
     )
     running = asyncio.ensure_future(guarded.run({"path": "a"}, Call("c1", Branch(turn, Transcript()))))

@@ -12,18 +12,17 @@ from ba_tui.core.errors import StopTurn
 from ba_tui.core.events import Judged, Notice
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.core.text.json_line import args_hash
+from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.hooks.config import Hook
-from ba_tui.hooks.runner import Hooks, SessionFacts
-from ba_tui.hooks.turns import HookTurns
+from ba_tui.features.hooks.guard import hooking
+from ba_tui.features.hooks.runner import Hooks, SessionFacts
+from ba_tui.features.hooks.turns import HookTurns
 from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.permissions.verdicts import JudgedCall
-from ba_tui.tools.guards.hooks import hooking
-from ba_tui.tools.guards.permission import Gate, GuardVerdict
-from ba_tui.tools.guards.permission import permission as consent
+from ba_tui.settings.hooks import Hook
+from ba_tui.tools.guards.permission import GuardVerdict, PermissionGate
+from ba_tui.tools.guards.pipeline import guarded
 from ba_tui.tools.guards.repeats import repeats
-from ba_tui.tools.toolbox import guarded
 from tests.tools.conftest import Harness, answering_call
 
 SCHEMA = {
@@ -56,8 +55,8 @@ class Scene:
 
         facts = ToolFacts(target="path", paths=("path",))
         tool = Tool("write_file", "", SCHEMA, run, Effect.WRITE, facts=facts)
-        gate = Gate(self._judge, lambda rule, scope: None, lambda call: harness.root)
-        self.tool = guarded(tool, consent(gate), repeats(()), hooks=hooking(self.hooks))
+        gate = PermissionGate(self._judge, lambda rule, scope: None, lambda call: harness.root)
+        self.tool = guarded(tool, gate.guard, repeats(()), hooks=hooking(self.hooks))
 
     def _judge(self, request: JudgedCall) -> GuardVerdict:
         self.judged.append(request.args)
@@ -185,7 +184,7 @@ async def test_hooks_may_say_no_to_a_question_but_not_yes(harness: Harness) -> N
         return answers("permission_request", decision={"behavior": behavior, "message": "not today"})
 
     def nobody(question: Question) -> Reply:
-        pytest.fail("the person was asked")
+        pytest.fail("the user was asked")
 
     scene = Scene(harness, hook("deny"), verdict=Ask("it writes", None))
     harness.answer = nobody

@@ -1,4 +1,4 @@
-"""What a tool finds of secrets does not reach the model, unless the person says so; people see it as it is."""
+"""What a tool finds of secrets does not reach the model, unless the user says so; people see it as it is."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.policy import Ask
 from ba_tui.permissions.secrets.masking import fill
-from ba_tui.permissions.secrets.sharing import PromptSecrets, Sharing
+from ba_tui.permissions.secrets.sharing import PromptSecrets, SecretSharing
 from ba_tui.permissions.verdicts import JudgedCall
-from ba_tui.tools.guards.secrets import secrets
+from ba_tui.tools.guards.output import secrets
 from tests.tools.conftest import Harness
 
 TOKEN = "ghp_" + "".join(Random(1).choices(string.ascii_letters + string.digits, k=36))
@@ -33,7 +33,7 @@ def notices(harness: Harness) -> list[str]:
     return [event.text for event in harness.events if isinstance(event, Notice)]
 
 
-def guarded(harness: Harness, sharing: Sharing, *names: str) -> None:
+def guarded(harness: Harness, sharing: SecretSharing, *names: str) -> None:
     """Tools that find the token, within a guard with other settings than the harness's."""
     harness.tools |= {name: secrets(sharing)(finding(harness.tools[name])) for name in names}
 
@@ -72,7 +72,7 @@ async def test_a_mark_is_never_written_over_a_secret(harness: Harness) -> None:
 
 @pytest.mark.parametrize("form", ["token = {}\n", "a\n[x]\ntoken: '{}' # {}\n"])
 async def test_a_placeholder_of_a_masked_copy_is_never_written_over_a_secret(harness: Harness, form: str) -> None:
-    sharing = Sharing()
+    sharing = SecretSharing()
     sharing.search.known.add([TOKEN, "correcthorse"], "GitHub token")
     harness.tools["write_file"] = secrets(sharing)(harness.tools["write_file"])
     target = harness.write("conf.ini", f"token = {TOKEN}\n")
@@ -85,7 +85,7 @@ async def test_a_placeholder_of_a_masked_copy_is_never_written_over_a_secret(har
 
 
 async def test_text_about_placeholders_can_be_written(harness: Harness) -> None:
-    sharing = Sharing()
+    sharing = SecretSharing()
     sharing.search.known.add([TOKEN], "GitHub token")
     harness.tools["write_file"] = secrets(sharing)(harness.tools["write_file"])
     text = "A copy holds `masked-by-ba` and x, such as masked-by-baxx.\n"
@@ -104,7 +104,7 @@ async def test_asking_is_done_once_for_a_secret(
         return Reply(choice)
 
     harness.answer = answer
-    guarded(harness, Sharing("ask"), "now")
+    guarded(harness, SecretSharing("ask"), "now")
     results = [await harness.run("now"), await harness.run("now")]
     assert [TOKEN in result.text for result in results] == [shared, shared]
     assert [(question.risks, question.rule) for question in asked] == [(("shares a secret",), None)]
@@ -112,7 +112,7 @@ async def test_asking_is_done_once_for_a_secret(
 
 
 async def test_sharing_can_be_allowed(harness: Harness) -> None:
-    guarded(harness, Sharing("allow"), "now")
+    guarded(harness, SecretSharing("allow"), "now")
     assert TOKEN in (await harness.run("now")).text
     assert not notices(harness)
 
@@ -128,7 +128,7 @@ async def test_what_an_interrupted_tool_had_printed_is_redacted_too() -> None:
         await asyncio.Event().wait()
         return ToolResult("never")
 
-    guarded = secrets(Sharing())(Tool("x", "", {}, run))
+    guarded = secrets(SecretSharing())(Tool("x", "", {}, run))
     task = asyncio.ensure_future(run_call(guarded, ToolUse("one", "x", {}), call))
     await started.wait()
     task.cancel()
@@ -142,7 +142,7 @@ async def test_what_an_interrupted_tool_had_printed_is_redacted_too() -> None:
 async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
     events: list[object] = []
     branch = Branch(Turn(events.append), Transcript())
-    prompts = PromptSecrets(Sharing())
+    prompts = PromptSecrets(SecretSharing())
     branch.emit(TurnStarted(user(f"use {TOKEN}, please")))
     await prompts.before(branch)
     branch.emit(MessageDone(Message("assistant", (Text("ok"),), origin="assistant")))
@@ -154,9 +154,9 @@ async def test_the_person_is_told_about_a_secret_of_their_own_once() -> None:
     await prompts.before(branch)
     await prompts.before(branch)
     assert [event.text for event in events if isinstance(event, Notice)] == [
-        "Your message holds a GitHub token; it is sent to the model unchanged.",
-        "Your message holds invisible characters (U+E0061, U+E0062); the model reads them.",
-        "Your message holds 2 passwords; it is sent to the model unchanged.",
+        "Your message contains a GitHub token; it is sent to the model unchanged.",
+        "Your message contains invisible characters (U+E0061, U+E0062); the model reads them.",
+        "Your message contains 2 passwords; it is sent to the model unchanged.",
     ]
     assert TOKEN in branch.transcript.messages[0].text
 
@@ -176,4 +176,4 @@ async def test_a_question_warns_of_what_cannot_be_seen(harness: Harness) -> None
     harness.answer = lambda question: Reply("deny")
     await harness.run("write_file", path="a.txt", content="admin\u202etxt")
     (question,) = harness.asked
-    assert question.warnings == ("content holds hidden characters: U+202E RIGHT-TO-LEFT OVERRIDE",)
+    assert question.warnings == ("content contains hidden characters: U+202E RIGHT-TO-LEFT OVERRIDE",)

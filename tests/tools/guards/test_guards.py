@@ -19,9 +19,10 @@ from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow, Ask, Deny, Policy
 from ba_tui.permissions.verdicts import JudgedCall
-from ba_tui.tools.guards.output import LIMIT, output
-from ba_tui.tools.guards.permission import Gate, GuardVerdict, permission
-from ba_tui.tools.guards.timeout import timeout
+from ba_tui.tools.formats import ROOM
+from ba_tui.tools.guards.output import output
+from ba_tui.tools.guards.permission import GuardVerdict, PermissionGate
+from ba_tui.tools.guards.reliability import timeout
 from ba_tui.tools.guards.validate import Checker, validate
 from tests.tools.conftest import Harness, answering_call
 
@@ -111,8 +112,10 @@ def gated(harness: Harness, verdict: Callable[[Mapping[str, Any]], GuardVerdict]
     def judge(request: JudgedCall) -> GuardVerdict:
         return verdict(request.args)
 
-    gate = Gate(judge, lambda rule, scope: harness.remembered.append((rule, scope)), lambda call: harness.root)
-    return permission(gate)(probe or tool(fine, effect=Effect.WRITE))
+    gate = PermissionGate(
+        judge, lambda rule, scope: harness.remembered.append((rule, scope)), lambda call: harness.root
+    )
+    return gate.guard(probe or tool(fine, effect=Effect.WRITE))
 
 
 ASK = Ask("It changes files.", "probe(a)", ("writes",))
@@ -181,7 +184,7 @@ async def test_a_rule_that_cannot_be_kept_does_not_stop_the_call(harness: Harnes
     def refuse(rule: str, scope: str) -> None:
         raise StorageError("disk full")
 
-    guarded = permission(Gate(lambda *_: ASK, refuse, lambda call: harness.root))(tool(fine))
+    guarded = PermissionGate(lambda *_: ASK, refuse, lambda call: harness.root).guard(tool(fine))
     harness.answer = lambda question: Reply("always")
     assert (await call(guarded, harness, path="a")).text == "fine"
     assert any(isinstance(event, Notice) and "disk full" in event.text for event in harness.events)
@@ -342,7 +345,7 @@ async def test_text_is_cleaned_and_cut_at_line_ends(harness: Harness) -> None:
     table = Table(("a",), (("\ud800", object(), float("nan")),))
     made = ToolResult(lines + "\0\ud800 end", table, summary="two\nlines" * 50, meta={"x": {1, 2}})
     result = await call(output(tool(lambda: made)), harness, path="a")
-    assert len(result.text) <= LIMIT
+    assert len(result.text) <= ROOM["standard"]
     assert result.text.startswith("line 0 red\nline 1 red\n")
     assert result.text.endswith(" end")
     before, after = result.text.split("left out …]\n")

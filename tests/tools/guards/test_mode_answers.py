@@ -12,11 +12,11 @@ from ba_tui.core.events import Answered, Asked, Judged, Mode
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import bundled_rules
-from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.permissions.verdicts import Bounds
+from ba_tui.tools.guards.permission import PermissionGate
 from tests.tools.conftest import Harness
 
 
@@ -28,11 +28,11 @@ class Waiting:
         self.policy = Policy(Workspace(harness.root), bundled_rules(), bounds=Bounds(bypass=True, quiet=quiet))
         for mode in modes:
             self.policy.set_mode(mode)
-        gate = Gate(
+        gate = PermissionGate(
             self.policy.judge, self.policy.remember, lambda call: harness.root,
             mode_changed=self.policy.mode_changes.settled,
         )  # fmt: skip
-        self._guard = permission(gate)
+        self._guard = gate.guard
         self.runs: list[Mapping[str, Any]] = []
 
     def tool(self, name: str, effect: Effect, target: str, concern: str = "") -> Tool:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.effects import READING, WORKING, ProfileStep
 from ba_tui.core.events import Asked, Event
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.profiles import READING, WORKING, ProfileStep
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
@@ -22,13 +22,13 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
-from ba_tui.permissions.trust.written import WriteRecords
+from ba_tui.permissions.trust.write_records import WriteRecords
 from ba_tui.resources import bundled
 from ba_tui.tools.builtin.files import write_file_tool
 from ba_tui.tools.definitions import load_definitions
-from ba_tui.tools.editing.seen import SeenFiles
-from ba_tui.tools.guards.permission import Gate, permission
-from ba_tui.tools.guards.recording import Recording
+from ba_tui.tools.editing.seen_files import SeenFiles
+from ba_tui.tools.guards.checkpoint import RecordingGuard
+from ba_tui.tools.guards.permission import PermissionGate
 
 DEFINITIONS = load_definitions(bundled("config") / "prompts" / "tools")
 
@@ -46,10 +46,10 @@ class Room:
         self.writes = SessionWrites(self.records, place, recent=0)
         workspace = Workspace(self.root)
         policy = Policy(workspace, rules)
-        recording = Recording(self.writes, workspace, lambda: True)
+        recording = RecordingGuard(self.writes, workspace, lambda: True)
         tool = write_file_tool(DEFINITIONS["write_file"], workspace, SeenFiles())
-        gate = Gate(policy.judge, policy.remember, lambda _: self.root)
-        self.write: Tool = permission(gate)(recording.guard(tool))
+        gate = PermissionGate(policy.judge, policy.remember, lambda _: self.root)
+        self.write: Tool = gate.guard(recording.guard(tool))
         self.turn = Turn(self.hear)
 
     def instructions(self, found: Sequence[Path]) -> Sequence[Path]:
@@ -102,7 +102,7 @@ async def test_what_runs_is_listed_even_when_the_user_approved_the_edit(tmp_path
 
 async def test_readers_keep_no_record(tmp_path: Path) -> None:
     room = Room(tmp_path)
-    recording = Recording(room.writes, Workspace(room.root), lambda: True)
+    recording = RecordingGuard(room.writes, Workspace(room.root), lambda: True)
     reader = Tool("read_file", "", {}, room.write.run, Effect.READ)
     assert recording.guard(reader) is reader
     assert room.records.none(room.root)
@@ -146,7 +146,7 @@ async def test_what_can_write_is_listed(
         return ToolResult("done")
 
     tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(**facts))
-    guarded = Recording(room.writes, Workspace(room.root), lambda: holds).guard(tool)
+    guarded = RecordingGuard(room.writes, Workspace(room.root), lambda: holds).guard(tool)
     await guarded.run({}, Call("c1", Branch(room.turn, Transcript()), **call))
     assert room.listed() == (["AGENTS.md"] if listed else [])
 
@@ -171,7 +171,7 @@ async def test_a_call_that_cannot_be_recorded_is_not_made_and_says_why(
         return ToolResult("done")
 
     tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(paths=("path",)))
-    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    guarded = RecordingGuard(room.writes, Workspace(room.root), lambda: True).guard(tool)
     result = await guarded.run(args, Call("c1", Branch(room.turn, Transcript())))
     assert said in result.text
     assert ran == []
@@ -190,7 +190,7 @@ async def test_a_call_that_fails_or_is_cancelled_is_listed_too(tmp_path: Path) -
         return ToolResult("never")
 
     tool = Tool("probe", "", {}, run, Effect.WRITE, facts=ToolFacts(paths=("path",)))
-    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    guarded = RecordingGuard(room.writes, Workspace(room.root), lambda: True).guard(tool)
     call = Call("c1", Branch(room.turn, Transcript()))
     with pytest.raises(ZeroDivisionError):
         await guarded.run({"path": "AGENTS.md"}, call)
@@ -213,7 +213,7 @@ async def test_a_record_that_breaks_meanwhile_leaves_the_result(
         return ToolResult("done")
 
     tool = Tool("probe", "", {}, run, Effect.EXECUTE)
-    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    guarded = RecordingGuard(room.writes, Workspace(room.root), lambda: True).guard(tool)
     assert (await guarded.run({}, Call("c1", Branch(room.turn, Transcript())))).text == "done"
     assert "could not be listed" in caplog.text
     room.records.folder.unlink()
@@ -235,6 +235,6 @@ async def test_who_wrote_a_file_is_listed(tmp_path: Path, effect: Effect, target
         return ToolResult("done")
 
     tool = Tool("probe", "", {}, run, effect, facts=ToolFacts(target="path", paths=("path",)))
-    guarded = Recording(room.writes, Workspace(room.root), lambda: True).guard(tool)
+    guarded = RecordingGuard(room.writes, Workspace(room.root), lambda: True).guard(tool)
     await guarded.run({"path": target}, Call("c1", Branch(room.turn, Transcript())))
     assert [each.by for each in room.records.of(room.root).written.values()] == [by]

@@ -7,7 +7,7 @@ from ba_tui.core.results import ToolResult
 
 
 class NoData:
-    """context.session_data.MentionedData that knows nothing."""
+    """context.ports.MentionedData that knows nothing."""
 
     def remote(self, text: str) -> bool:
         """See MentionedData."""

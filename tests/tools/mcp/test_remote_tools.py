@@ -13,28 +13,27 @@ import pytest
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
+from ba_tui.core.ports.contributions import ToolSource
 from ba_tui.core.ports.mcp import RemoteTool, ServerConfig, ToolChanged
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.core.ports.rooms import ToolSource
+from ba_tui.core.provider import Modalities
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Diff, Prose, ToolResult
 from ba_tui.core.tool import Tool, ToolFacts
 from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
-from ba_tui.features.mcp.client.servers import Servers
+from ba_tui.features.mcp.client.server import Servers
 from ba_tui.features.mcp.client.values import RemotePart, RemoteResult
 from ba_tui.features.mcp.tools.mentions import MentionedResources, RemotePrompts
-from ba_tui.features.mcp.tools.remote_tools import RemoteTools
-from ba_tui.features.mcp.tools.results import tool_result
-from ba_tui.permissions.bounds import Bounds
-from ba_tui.permissions.egress.detection import Egress
+from ba_tui.features.mcp.tools.remote_tools import RemoteTools, tool_result
+from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.policy import Policy
-from ba_tui.tools.builtin.shell import Shell
-from ba_tui.tools.builtin.tool_search import Search
+from ba_tui.permissions.verdicts import Bounds
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.modalities import Modalities
+from ba_tui.tools.guards.pipeline import pipeline
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.toolbox import SessionPlace, pipeline
-from ba_tui.tools.visible import BUDGET_BYTES, Visible
+from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.toolbox import SessionPlace
+from ba_tui.tools.visible import BUDGET_BYTES, Search, Visible
 from tests.protocols.mcp.calls import Answered, servers
 from tests.protocols.mcp.programs import raw
 from tests.tools.conftest import Harness
@@ -84,7 +83,7 @@ async def test_a_call_is_asked_about_whatever_the_server_says_of_its_tool(harnes
     assert (await harness.run("mcp__raw__send", text="no")).is_error
     assert len(harness.asked) == 1
     equipped(harness, found, mode="plan")
-    assert "its server's word alone" in (await harness.run("mcp__raw__send", text="plan")).text
+    assert "only the server itself claims" in (await harness.run("mcp__raw__send", text="plan")).text
     await found.enable("raw", "send", on=False)
     equipped(harness, found)
     assert not harness.tools
@@ -239,7 +238,7 @@ for line in sys.stdin:
 async def test_resources_and_prompts_are_named_by_their_server(tmp_path: Path) -> None:
     found = servers(tmp_path, raw(tmp_path, OFFERS, "my desk"))
     await found.connect("my desk")
-    resources, prompts = MentionedResources(NoData(), found, Modalities()), RemotePrompts(found, Modalities())
+    resources, prompts = MentionedResources(NoData, found, Modalities()), RemotePrompts(found, Modalities())
     assert [each.text for each in resources.suggestions()] == ["my_desk:note://1"]
     assert resources.remote("my_desk:note://1")
     assert resources.remote("my_desk:issue://7")
@@ -292,7 +291,7 @@ async def test_what_a_person_can_not_see_reaches_no_model(harness: Harness) -> N
     assert result.text == "aredend\n\n[resource x://aredend: aredend]"
     assert isinstance(result.display, Prose)
     assert "\x1b" not in result.display.text
-    data = MentionedResources(NoData(), found, Modalities())
+    data = MentionedResources(NoData, found, Modalities())
     assert (await data.read("raw:note://1")).text == "[note://1]\naredend"
     assert await RemotePrompts(found, Modalities()).text("raw:greet", "") == "aredend"
     await found.close()

@@ -203,7 +203,7 @@ def test_an_unknown_option_is_refused_where_it_stands():
     options: dict[str, Any] = {"efect": "read"}
     with pytest.raises(TypeError, match="no option 'efect'; did you mean 'effect'"):
         tool(**options)
-    with pytest.raises(TypeError, match="stands before a function or a class"):
+    with pytest.raises(TypeError, match="decorates a function or a class"):
         tool()(3)  # pyright: ignore[reportArgumentType]
 
 

@@ -11,15 +11,14 @@ from typing import Literal
 import pytest
 
 from ba_tui.assembly import connect
-from ba_tui.core.effects import READ_ONLY, UNLIMITED, Ceiling, Effect
+from ba_tui.core.effects import READ_ONLY, UNLIMITED, AgentCeiling, Effect
 from ba_tui.core.events import Asked, Event, ToolFinished
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Tool
-from ba_tui.permissions.bounds import Bounds
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
+from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall, Judgement
 from ba_tui.resources import places
 from tests.permissions.toolset import lines, policy, tool
 from tests.script import collect
@@ -202,7 +201,7 @@ async def test_without_a_sandbox_a_declared_read_asks(folder: Path) -> None:
     assert (await ran(folder, call, flags={"sandbox": "off", "permissions.allow": ["claims"]}))[0].text == "figures"
 
 
-def judged(rules: Policy, made: Tool, ceiling: Ceiling = UNLIMITED) -> Judgement:
+def judged(rules: Policy, made: Tool, ceiling: AgentCeiling = UNLIMITED) -> Judgement:
     return rules.judge(JudgedCall(made, {}, rules.workspace.root, ceiling=ceiling))
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ba_tui.context.files import find_ripgrep
 from ba_tui.core.agent import Agent
 from ba_tui.core.errors import StopTurn
 from ba_tui.core.events import Asked, Event, ToolFinished, TurnEnded, TurnStarted, event_to_json
@@ -25,12 +26,12 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
-from ba_tui.tools.builtin.search import find_ripgrep
-from ba_tui.tools.builtin.shell import Shell
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.guards.permission import Gate, permission
+from ba_tui.tools.guards.permission import PermissionGate
+from ba_tui.tools.guards.pipeline import guarded, pipeline
 from ba_tui.tools.guards.repeats import repeats
-from ba_tui.tools.toolbox import SessionPlace, builtin_tools, guarded, pipeline
+from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from tests.tools.conftest import allow
 
 DONE = Message("assistant", (Text("done"),), stop="end_turn", origin="assistant")
@@ -174,8 +175,8 @@ def test_no_behaviour_ends_the_loop(behaviour: object, timed: bool) -> None:
         return behaviour
 
     tool = Tool("probe", "", {"type": "object"}, run, timeout=5 if timed else None)
-    gate = Gate(allow, lambda rule, scope: None, lambda call: Path("/"))
-    wrapped = guarded(tool, permission(gate), repeats(()))
+    gate = PermissionGate(allow, lambda rule, scope: None, lambda call: Path("/"))
+    wrapped = guarded(tool, gate.guard, repeats(()))
     events, transcript = asyncio.run(played((wrapped,), calls(("probe", {}), ("probe", {"a": 1}))))
     assert_ended(events)
     assert_paired(transcript, events)

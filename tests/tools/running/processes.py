@@ -15,14 +15,14 @@ import pytest
 
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.tool import Tool
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.shell import Shell, shell_tool
-from ba_tui.tools.builtin.shell_output import shell_kill_tool, shell_output_tool
+from ba_tui.tools.builtin.shell import shell_kill_tool, shell_output_tool, shell_tool
 from ba_tui.tools.guards.output import output
-from ba_tui.tools.guards.timeout import timeout
+from ba_tui.tools.guards.reliability import timeout
 from ba_tui.tools.guards.validate import validate
 from ba_tui.tools.running.background import Shells
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.conftest import CHECKOUT, Harness
 
 

@@ -17,7 +17,7 @@ from ba_tui.core.agent import Agent
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Steered, TurnStarted
 from ba_tui.core.messages import ToolUse, user
-from ba_tui.core.ports.jobs import Jobs
+from ba_tui.core.ports.tools import Jobs
 from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript

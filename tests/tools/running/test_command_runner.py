@@ -14,26 +14,25 @@ from typing import Any
 
 import pytest
 
+from ba_tui.core.effects import OUTSIDE, READING, WORKING, Profile, ProfileStep
 from ba_tui.core.events import Judged
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.profiles import OUTSIDE, READING, WORKING, Profile, ProfileStep
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
-from ba_tui.permissions.sandbox.bubblewrap import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox.confinement import FoundSandbox, Sandbox, find
-from ba_tui.permissions.sandbox.layout import FileReach
-from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
+from ba_tui.permissions.sandbox.layout import Bubblewrap, bubblewraps
+from ba_tui.permissions.sandbox.protected_watch import PendingChanges, ProtectedWatch
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
+from ba_tui.processes.confinement import ProcessLimits
 from ba_tui.processes.kernel_limits import KEYRINGS, SOCKET
-from ba_tui.processes.limits import ProcessLimits
 from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.shell import Shell, shell_tool
+from ba_tui.tools.builtin.shell import shell_tool
 from ba_tui.tools.own.workers import Code, WorkerPool
-from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner
-from ba_tui.tools.running.protected_review import ProtectedReview
+from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner, ProtectedReview
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.conftest import Harness
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed, within_guards
 
@@ -262,7 +261,7 @@ async def test_a_secret_that_git_takes_for_changed_is_told(yard: Yard) -> None:
     await yard.harness.run("shell", command="git init -q && git add -f .env")
     yard.profile = READING
     shown = (await yard.harness.run("shell", command="git status --short")).text
-    assert shown == "AM .env\n[git sees what stands in for .env, which ba hides: it may not be changed]"
+    assert shown == "AM .env\n[git sees substitutes for .env, which ba hides: the files may be unchanged]"
 
 
 async def test_plain_readers_run_where_there_are_too_many_secrets_to_hide(yard: Yard) -> None:

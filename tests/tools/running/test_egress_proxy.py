@@ -1,4 +1,4 @@
-"""What commands in the sandbox reach: hosts that a rule or the person allows, one question each, and nothing else."""
+"""What commands in the sandbox reach: hosts that a rule or the user allows, one question each, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ba_tui.core.events import Judged
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call
-from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
 from ba_tui.permissions.sandbox.confinement import Sandbox, find
-from ba_tui.permissions.sandbox.layout import FileReach as Sight
+from ba_tui.permissions.sandbox.layout import bubblewraps
+from ba_tui.permissions.sandbox.workspace_scan import FileReach as Sight
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
+from ba_tui.tools.addresses import AddressReach, WebAddress
 from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.shell import Shell, shell_tool
+from ba_tui.tools.builtin.shell import shell_tool
 from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.egress_hosts import NetworkAccess
-from ba_tui.tools.web.addresses import AddressReach, WebAddress
+from ba_tui.tools.running.egress_proxy import NetworkAccess
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.running.processes import Floor, floor, until_printed, within_guards
 
 __all__ = ["floor"]

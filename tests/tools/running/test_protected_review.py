@@ -1,4 +1,4 @@
-"""What the person decides about protected files that commands left: until then nothing runs unasked."""
+"""What the user decides about protected files that commands left: until then nothing runs unasked."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from ba_tui.core.effects import WORKING
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import PERSON, Notice
-from ba_tui.core.profiles import WORKING
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch, WatchedRun
+from ba_tui.permissions.sandbox.protected_watch import PendingChanges, ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.verdicts import Allow, JudgedCall
-from ba_tui.tools.guards.permission import Gate, permission
-from ba_tui.tools.running.protected_review import ProtectedReview
+from ba_tui.tools.guards.permission import PermissionGate
+from ba_tui.tools.running.command_runner import ProtectedReview
 from tests.tools.conftest import Harness
 
 
@@ -42,8 +41,8 @@ class Site:
         harness.write(".npmrc", "evil")
         self.watch.end(run)
         self.review = ProtectedReview(self.watch, lambda: asks, self.accept)
-        gate = Gate(_allow, lambda rule, scope: None, lambda call: harness.root, settle=self.review.settle)
-        harness.tools["shell"] = permission(gate)(harness.tools["shell"])
+        gate = PermissionGate(_allow, lambda rule, scope: None, lambda call: harness.root, settle=self.review.settle)
+        harness.tools["shell"] = gate.guard(harness.tools["shell"])
         self.asked: list[Question] = []
 
     def accept(self, paths: Iterable[Path]) -> None:

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from ba_tui.permissions.sandbox.bubblewrap import bubblewraps
-from ba_tui.permissions.sandbox.confinement import FoundSandbox, Mechanism, Sandbox, find
-from ba_tui.permissions.sandbox.landlock import landlocks
-from ba_tui.permissions.sandbox.layout import FileReach, MountPart
-from ba_tui.tools.running.sandbox_trial import TOLD, Trial, try_out
+from ba_tui.permissions.sandbox.confinement import FoundSandbox, Sandbox, find
+from ba_tui.permissions.sandbox.layout import Mechanism, MountPart, bubblewraps, landlocks
+from ba_tui.permissions.sandbox.workspace_scan import FileReach
+from ba_tui.tools.checks import TOLD, Trial, try_out
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs name spaces")
 
@@ -62,7 +62,7 @@ def test_landlock_holds_less_and_that_is_told(tmp_path: Path) -> None:
 
 
 def test_what_holds_nothing_is_found_out(tmp_path: Path) -> None:
-    broken = set(tried(iter([Sieve()]), tmp_path)["reading"].broken)
+    broken = set(tried(iter([cast("Mechanism", Sieve())]), tmp_path)["reading"].broken)
     assert {TOLD[name] for name in ("write", "git", "tools", "secret", "network", "settings")} <= broken
     if os.geteuid() == 0:
         assert TOLD["root"] in broken

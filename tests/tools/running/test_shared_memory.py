@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ba_tui.processes.children import MemoryWatch
-from ba_tui.processes.limits import ProcessLimits
+from ba_tui.processes.confinement import ProcessLimits
 from ba_tui.tools.builtin.python import Python
-from ba_tui.tools.builtin.shell import Shell, shell_tool
+from ba_tui.tools.builtin.shell import shell_tool
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.running.processes import Floor, floor, within_guards
 
 __all__ = ["floor"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ba_tui.core.profiles import READING, WORKING, Profile
+from ba_tui.core.effects import READING, WORKING, Profile
 from ba_tui.core.results import ToolResult
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.resources import user_home

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from ba_tui.core.profiles import WORKING, ProfileStep
-from ba_tui.tools.running.verdicts import judged
+from ba_tui.core.effects import WORKING, ProfileStep
+from ba_tui.tools.running.background import judged
 from tests.tools.running.processes import Floor, floor
 from tests.tools.running.test_command_runner import Yard, sandbox_at
 

@@ -11,12 +11,11 @@ import pytest
 
 from ba_tui.core.messages import ToolUse
 from ba_tui.core.tool import Call
-from ba_tui.permissions.sandbox.pending_changes import PendingChanges
-from ba_tui.permissions.sandbox.protected_watch import ProtectedWatch
+from ba_tui.permissions.sandbox.protected_watch import PendingChanges, ProtectedWatch
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
-from ba_tui.tools.builtin.shell import Shell, shell_tool
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.protected_review import ProtectedReview
+from ba_tui.tools.builtin.shell import shell_tool
+from ba_tui.tools.running.command_runner import CommandRunner, ProtectedReview
+from ba_tui.tools.running.shell_program import Shell
 from tests.tools.running.processes import Floor, floor, until_printed, within_guards
 
 __all__ = ["floor"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ba_tui.core.results import Table, ToolResult
+from ba_tui.features.web.fetch import extract_links_tool
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.web.links import extract_links_tool
 from tests.tools.conftest import Harness, answering_call
 from tests.tools.web.web_server import Page, WebServer, redirect, web
 

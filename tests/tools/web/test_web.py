@@ -15,14 +15,13 @@ import pytest
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Tool
+from ba_tui.features.web.client import WebClient, WebLimits
+from ba_tui.features.web.fetch import retry_after, web_fetch_tool
+from ba_tui.tools.addresses import AddressReach
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.web.addresses import AddressReach
-from ba_tui.tools.web.client import WebClient, WebLimits
-from ba_tui.tools.web.fetch import web_fetch_tool
-from ba_tui.tools.web.pages import retry_after
 from tests.tools.conftest import Harness, answering_call
 from tests.tools.web.web_server import OddServer, Page, WebServer, names, redirect, web
 
@@ -392,6 +391,6 @@ async def test_the_tool_says_what_it_is(definitions: Mapping[str, Definition]) -
 
 async def test_failures_raise_ours_only(fetch: Fetcher) -> None:
     tool = fetch.tool(web(resolve=names(("none.example", ()))))
-    with pytest.raises(Failed, match="has no address"):
+    with pytest.raises(ToolFailure, match="has no address"):
         await tool.run({"url": "http://none.example/"}, fetch.call)
     assert not [event for event in fetch.harness.events if isinstance(event, ToolProgress)]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.errors import UsageError
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.web.addresses import AddressReach, is_public, read_address, read_reach
+from ba_tui.tools.addresses import AddressReach, is_public, read_address, read_reach
+from ba_tui.tools.failures import ToolFailure
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_plain_form(text: str, plain: str) -> None:
     ],
 )
 def test_refused(text: str, why: str) -> None:
-    with pytest.raises(Failed, match=why) as caught:
+    with pytest.raises(ToolFailure, match=why) as caught:
         read_address(text)
     assert caught.value.kind == "invalid_parameters"
     assert "secret" not in str(caught.value)
@@ -72,7 +72,7 @@ def test_refused(text: str, why: str) -> None:
 def test_any_text_is_an_address_in_plain_form_or_refused(text: str) -> None:
     try:
         address = read_address(text)
-    except Failed:
+    except ToolFailure:
         return
     assert read_address(str(address)) == address
     assert address.path.startswith("/")
@@ -123,5 +123,5 @@ def test_same_site() -> None:
     for other in ("https://example.org/", "http://sub.example.com/", "http://example.com:8080/"):
         assert not first.same_site(read_address(other)), other
     assert str(first.joined("../a/b?c#d")) == "http://example.com/a/b?c"
-    with pytest.raises(Failed):
+    with pytest.raises(ToolFailure):
         first.joined("file:///etc/passwd")

@@ -10,15 +10,13 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from ba_tui.core.results import Table, ToolResult
+from ba_tui.features.web.client import WebClient
+from ba_tui.features.web.search import SearchChoice, search_choice, web_search_tool
 from ba_tui.settings import Settings
-from ba_tui.settings.sections.web import WebSearch
+from ba_tui.settings.sections.tools import WebSearch
+from ba_tui.tools.addresses import AddressReach
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.web.addresses import AddressReach
-from ba_tui.tools.web.client import WebClient
-from ba_tui.tools.web.declarations import SearchChoice
-from ba_tui.tools.web.search import web_search_tool
-from ba_tui.tools.web.tools import web_options
 from tests.tools.conftest import Harness, answering_call
 from tests.tools.web.web_server import Page, Request, WebServer, names, web
 
@@ -262,5 +260,5 @@ async def test_an_address_that_a_project_chose_gets_no_key(harness: Harness, ser
     assert "it gets no key" in result.text
     assert server.requests == []
     theirs, mine = Settings(web_search=WebSearch("searxng", "http://h")), Settings()
-    assert web_options(theirs, mine, {}).search.foreign
-    assert not web_options(theirs, theirs, {}).search.foreign
+    assert search_choice(theirs, mine, {}).foreign
+    assert not search_choice(theirs, theirs, {}).foreign

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from ba_tui.tools.web.addresses import AddressReach, read_reach
-from ba_tui.tools.web.client import WebClient, WebLimits
+from ba_tui.features.web.client import WebClient, WebLimits
+from ba_tui.tools.addresses import AddressReach, read_reach
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""What commands do, and what each room brings to the screen. They import screens late: most are never shown."""
+"""Implementations of commands. A command that opens a screen is in the module of that screen, imported with it."""

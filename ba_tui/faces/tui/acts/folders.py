@@ -1,4 +1,4 @@
-"""The command that adds a folder to work in, until ba ends: what --add-dir does at the start."""
+"""The command that adds a folder to the workspace until ba ends."""
 
 from __future__ import annotations
 
@@ -7,32 +7,26 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.permissions import RuleVerdict
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.acts.port import Actions, Room
-from ba_tui.faces.tui.commands import SlashCommand
+from ba_tui.faces.tui.acts.port import Actions, refuse_while_busy
+from ba_tui.faces.tui.screens.list_screen import ChoiceList, ListRow
+from ba_tui.faces.tui.session import OpenSession
 from ba_tui.resources import project_root
-
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.session import OpenSession
 
 ADD = "add"
 VERDICTS: Mapping[str, RuleVerdict] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 
 
 async def add_dir(chat: Actions, text: str) -> None:
-    """Ask first: the agent may then read the folder, and change it as the mode allows."""
-    from ba_tui.faces.tui.screens.picker import FewChoices, PickerChoice  # noqa: PLC0415 - most runs never show it
-
+    """Add a folder to the workspace, after asking the user."""
     _, conversation = chat.session.live
     if not text:
         raise UsageError("The folder is missing.", "Type it after the command: /add-dir ../library")
-    if chat.turns.busy:
-        raise UsageError("A turn is running.", "Press Esc to interrupt it first.")
+    refuse_while_busy(chat)
     folder = await asyncio.to_thread(_folder, text, conversation.cwd)
     roots = (await asyncio.to_thread(project_root, conversation.cwd), *chat.session.folders)
     shown = paintable(str(folder), newlines=False)
@@ -41,10 +35,10 @@ async def add_dir(chat: Actions, text: str) -> None:
         return
     jobs = conversation.inventory.jobs
     running = jobs is not None and any(job.state == "running" for job in jobs.list())
-    lead = "It lies outside this project. Until ba ends, ba may read it, and change it as the mode allows."
+    lead = "The folder is outside this project. Until ba ends, ba may read it, and change it as the mode allows."
     lead += " Background commands end." if running else ""
-    choices = (PickerChoice(ADD, ("Add this folder",)), PickerChoice("cancel", ("Cancel",)))
-    dialog = FewChoices(f"Work in {shown} too?", choices, keys="Enter choose · Esc cancel", lead=lead)
+    choices = (ListRow[str](ADD, ("Add this folder",)), ListRow[str]("cancel", ("Cancel",)))
+    dialog = ChoiceList(f"Work in {shown} too?", choices, lead=lead)
     if await chat.ba.push_screen_wait(dialog) != ADD:
         return
     news = await _widen(chat.session, folder)
@@ -55,7 +49,7 @@ async def add_dir(chat: Actions, text: str) -> None:
 
 
 async def _widen(session: OpenSession, folder: Path) -> Sequence[Notice]:
-    """Open the session again with ``folder``; returns what is newly wrong. Rules for this session are kept."""
+    """Reopen the session with ``folder`` and return new notices. Rules for this session are kept."""
     services, old = session.live
     if services.with_folders is None:
         raise UsageError("A folder can't be added here.", "Start ba with --add-dir DIR.")
@@ -74,7 +68,7 @@ async def _widen(session: OpenSession, folder: Path) -> Sequence[Notice]:
 
 
 def _folder(text: str, cwd: Path) -> Path:
-    """The folder that ``text`` names, as it is or as a shell would read it. Raises UsageError when there is none."""
+    """Return the folder that ``text`` names, literally or quoted as in a shell. Raises UsageError if there is none."""
     words = [text]
     with suppress(ValueError):
         words += [split[0] for split in (shlex.split(text),) if len(split) == 1]
@@ -84,8 +78,3 @@ def _folder(text: str, cwd: Path) -> Path:
             if path.is_dir():
                 return path
     raise UsageError(f"There is no folder {paintable(text, newlines=False)}.", "Check the path; Tab completes it.")
-
-
-FOLDERS = Room(
-    {SlashCommand("add-dir", "Add a folder to work in, until ba ends", "<folder>", paths=True): add_dir},
-)

@@ -1,38 +1,39 @@
-"""What commands may do, as small protocols, and what a room brings to the screen.
+"""What commands may do, as small protocols; and the parts of the open session that many commands need.
 
 A command names the narrowest protocol that it needs. The chat screen keeps them all; nothing here imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from ba_tui.core.values import frozen
+from ba_tui.core.errors import UsageError
 
 if TYPE_CHECKING:
     from textual.message import Message
     from textual.screen import Screen
     from textual.widget import Widget
 
+    from ba_tui.command import AppParts, Command
     from ba_tui.core.events import Event, Notice
-    from ba_tui.faces.tui.commands import SlashCommand
+    from ba_tui.core.ports.brain import Inventory
+    from ba_tui.core.ports.context import Mentions
     from ba_tui.faces.tui.session import OpenSession
     from ba_tui.faces.tui.transcript.view import TranscriptView
     from ba_tui.faces.tui.turns import Presses, Turns
-    from ba_tui.faces.tui.widgets.activity import Activity
     from ba_tui.faces.tui.widgets.ask import AskPanel
     from ba_tui.faces.tui.widgets.composer import Composer
     from ba_tui.faces.tui.widgets.main_area import MainArea
-    from ba_tui.faces.tui.widgets.notices import NoticeStrip
+    from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip
     from ba_tui.faces.tui.widgets.status import StatusLine
 
 T = TypeVar("T")
 
 
 class Notices(Protocol):
-    """Words for the person: ``tell`` shows a line next to the input, which ``notices`` keeps for reading again;
+    """Words for the user: ``tell`` shows a line next to the input, which ``notices`` keeps for reading again;
     ``activity`` shows a hint for a moment."""
 
     @property
@@ -45,7 +46,7 @@ class Notices(Protocol):
 
 
 class SessionActions(Notices, Protocol):
-    """The open session and its turns; ``show_session`` paints it anew, ``show_facts`` only mode, model and title."""
+    """The open session and its turns; ``show_session`` paints it again, ``show_facts`` only mode, model and title."""
 
     @property
     def session(self) -> OpenSession: ...
@@ -61,7 +62,10 @@ class SessionActions(Notices, Protocol):
 
 
 class PaneActions(Notices, Protocol):
-    """The panes of the chat."""
+    """The panes of the chat, and the parts that features bring."""
+
+    @property
+    def parts(self) -> AppParts: ...
 
     @property
     def transcript(self) -> TranscriptView: ...
@@ -113,10 +117,10 @@ class AppActions(Protocol):
 
 
 class CommandRows(Protocol):
-    """``rows``: all commands, ba's own first. ``troubles``: why commands of the person's own can't be called."""
+    """``rows``: all commands, ba's own first. ``troubles``: why commands of the user's own can't be called."""
 
     @property
-    def rows(self) -> Sequence[SlashCommand]: ...
+    def rows(self) -> Sequence[Command]: ...
 
     @property
     def troubles(self) -> Sequence[str]: ...
@@ -151,12 +155,24 @@ class EventPane(Protocol):
     def reset(self) -> None: ...
 
 
-@frozen
-class Room:
-    """What one subject brings: its commands with what they do, and folds that are fed while a turn runs.
+def inventory_of(chat: SessionActions) -> Inventory:
+    """Return what the open session has. Raises UsageError until there is one."""
+    return chat.session.live[1].inventory
 
-    Screens are opened by the commands, which import them late: most are never shown.
-    """
 
-    commands: Mapping[SlashCommand, Act]
-    panes: Sequence[Callable[[Actions], EventPane]] = ()
+def needed(part: T | None, why: str, hint: str = "") -> T:
+    """Return ``part`` of a session. Raises UsageError, with ``why`` and ``hint``, when the session has none."""
+    if part is None:
+        raise UsageError(why, hint)
+    return part
+
+
+def mentions(chat: SessionActions) -> Mentions | None:
+    conversation = chat.session.conversation
+    return conversation.inventory.mentions if conversation else None
+
+
+def refuse_while_busy(chat: SessionActions) -> None:
+    """Raise UsageError while a turn runs."""
+    if chat.turns.busy:
+        raise UsageError("A turn is running.", "Press Esc to interrupt it first.")

@@ -1,15 +1,18 @@
-"""Commands about what is seen and typed: help, panels, inspector, Esc, Ctrl+C."""
+"""Commands on the view: panels, inspector, Esc, Ctrl+C, Ctrl+B; and following a session of another process."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from ba_tui.core.errors import UsageError
+from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.events import Rewound
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets
-from ba_tui.faces.tui.acts.port import Actions, PaneActions, Room
-from ba_tui.faces.tui.commands import SlashCommand
-from ba_tui.faces.tui.transcript.records import MemoryNote, ProseRecord, Record, ToolRow
+from ba_tui.faces.tui.acts.port import Actions, PaneActions
+from ba_tui.faces.tui.transcript.records import Record, ToolRow
 from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
@@ -18,24 +21,7 @@ if TYPE_CHECKING:
 
 BROWSING = "↑ ↓ select · Enter open · Space unfold · Ctrl+Y copy · Ctrl+F search"
 BROWSED = 8.0
-"""Seconds for which the line stays."""
-
-
-def show_help(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.help import HelpScreen  # noqa: PLC0415 - most runs never show it
-
-    chat.ba.push_screen(
-        HelpScreen(
-            chat.commands,
-            {"In the input": chat.composer.prompt, "In the conversation": chat.transcript},
-        )
-    )
-
-
-def notices(chat: Actions, _: str) -> None:
-    from ba_tui.faces.tui.screens.notices import NoticeList  # noqa: PLC0415 - most runs never show it
-
-    chat.ba.push_screen(NoticeList(chat.notices.kept))
+"""Seconds for which the line is shown."""
 
 
 def todos(chat: PaneActions, _: str) -> None:
@@ -80,8 +66,7 @@ def suspend(chat: Actions, _: str) -> None:
 
 
 def say_keys(chat: PaneActions, focused: Widget) -> None:
-    """The sign before the input is dim while keys go elsewhere; that they go to the conversation a line says, and what
-    they do there."""
+    """Dim the sign before the input while another widget has the focus, and explain the keys of the conversation."""
     chat.composer.set_class(not chat.composer.prompt.has_focus, "-elsewhere")
     if focused is chat.transcript:
         chat.activity.hint(BROWSING, BROWSED)
@@ -90,7 +75,7 @@ def say_keys(chat: PaneActions, focused: Widget) -> None:
 
 
 async def escape(chat: Actions, _: str) -> None:
-    """The nearest layer goes: popup, question, inspector, turn, what stands in the input; else back to a prompt."""
+    """Close the nearest layer: popup, question, inspector, turn, text in the input; otherwise offer to rewind."""
     composer = chat.composer
     if composer.close_popup():
         return
@@ -119,7 +104,7 @@ async def escape(chat: Actions, _: str) -> None:
 
 
 async def stop_or_quit(chat: Actions) -> None:
-    """Ctrl+C with nothing selected: interrupt, else clear; twice within a second leaves."""
+    """Ctrl+C without a selection: interrupt the turn, or clear the input; a second press within a second quits."""
     prompt = chat.composer.prompt
     if chat.presses.again("ctrl+c"):
         await chat.ba.action_leave()
@@ -133,7 +118,7 @@ async def stop_or_quit(chat: Actions) -> None:
 
 
 async def inspector(chat: Actions, _: str) -> None:
-    """The newest call that the transcript holds, in full; pressed again, it goes."""
+    """Show the newest tool call in full; pressed again, close it."""
     if await chat.main_area.close_inspector():
         chat.composer.prompt.focus()
         return
@@ -145,25 +130,20 @@ async def inspector(chat: Actions, _: str) -> None:
     await inspect(chat, record)
 
 
+def open_waiting(chat: Actions) -> bool:
+    """Enter on the empty input: let a feature open its news. Returns whether one did."""
+    return any(resolve_name(name)(chat, None) for name in chat.parts.openers)
+
+
 async def inspect(chat: Actions, record: Record) -> None:
-    """Beside the conversation when there is room, else over all of it."""
-    if isinstance(record, ProseRecord) and record.grounded and record.figure is not None:
-        from ba_tui.faces.tui.acts.figures import open_figure  # noqa: PLC0415 - only for figures
-
-        await open_figure(chat, record.grounded, record.figure)
-        return
-    if isinstance(record, ToolRow) and record.agents:
-        from ba_tui.faces.tui.acts.agents import open_agents  # noqa: PLC0415 - only for agents
-
-        open_agents(chat, record.agents)
-        return
-    note = record if isinstance(record, MemoryNote) else record.changed if isinstance(record, ToolRow) else None
-    if note and note.memories:
-        from ba_tui.faces.tui.acts.memory import open_note  # noqa: PLC0415 - only for memories
-
-        open_note(chat, note)
-        return
-    from ba_tui.faces.tui.inspected import inspected  # noqa: PLC0415 - not before the first paint
+    """Show a record in full: beside the conversation if there is room, otherwise on a screen of its own."""
+    for name in chat.parts.openers:
+        opened: bool | Awaitable[None] = resolve_name(name)(chat, record)
+        if not isinstance(opened, bool):
+            await opened
+        if opened:
+            return
+    from ba_tui.faces.tui.inspector.model import inspected  # noqa: PLC0415 - not before the first paint
     from ba_tui.faces.tui.inspector.pane import InspectorScreen  # noqa: PLC0415 - see above
 
     conversation = chat.session.conversation
@@ -175,28 +155,45 @@ async def inspect(chat: Actions, record: Record) -> None:
         chat.ba.push_screen(InspectorScreen(value))
 
 
-HELP = Room({SlashCommand("help", "Keys and commands", keys="f1"): show_help})
-PANELS = Room(
-    {
-        SlashCommand("todos", "Show or hide todos and plan steps", keys="ctrl+t"): todos,
-        SlashCommand("panel", "Show or hide the side panel", keys="f3"): panel,
-        SlashCommand(
-            "inspector", "Open the newest tool result in full", aliases=("details",), keys="ctrl+o"
-        ): inspector,
-        SlashCommand("notices", "Read notices again"): notices,
-        SlashCommand("history", "Search earlier prompts", keys="ctrl+r"): search_history,
-    }
-)
-SCREEN = Room(
-    {
-        SlashCommand("redraw", "Draw the screen again", keys="ctrl+l"): redraw,
-        SlashCommand(
-            "interrupt", "Close or interrupt; twice: clear the input, or rewind", keys="escape", slash=False
-        ): escape,
-        SlashCommand("earlier", "Scroll the conversation up", keys="pageup", slash=False): page_up,
-        SlashCommand("later", "Scroll the conversation down", keys="pagedown", slash=False): page_down,
-        SlashCommand("start", "Go to the first line of the conversation", keys="ctrl+home", slash=False): to_start,
-        SlashCommand("end", "Go to the newest line of the conversation", keys="ctrl+end", slash=False): to_end,
-        SlashCommand("suspend", "Suspend ba", keys="ctrl+z", slash=False): suspend,
-    }
-)
+log = logging.getLogger(__name__)
+
+
+async def watch(chat: Actions) -> None:
+    """Show the events of a session that another process writes, until another session is opened."""
+    for name in chat.parts.opened:
+        resolve_name(name)(chat)
+    _, conversation = chat.session.live
+    if not conversation.read_only:
+        return
+    known = len(await conversation.history())
+    try:
+        async for event in conversation.follow():
+            known -= 1
+            if known >= 0:
+                continue
+            if isinstance(event, Rewound):
+                await chat.show_session()
+                return
+            conversation.transcript.apply(event)
+            for pane in (chat.transcript, chat.main_area, chat.status):
+                pane.apply(event)
+    except StorageError as error:
+        log.info("a session is followed no longer: %s", error)
+
+
+def background(chat: Actions, _: str) -> None:
+    if not detach(chat):
+        raise UsageError("No command is running.")
+
+
+def detach(chat: Actions) -> bool:
+    """Move the newest command that a call waits for to the background; False when there is none."""
+    conversation = chat.session.conversation
+    jobs = conversation.inventory.jobs if conversation and chat.turns.running.newest else None
+    if jobs is None:
+        return False
+    for record in reversed(chat.transcript.records):
+        if isinstance(record, ToolRow) and record.state == "running" and jobs.detach(record.call_id):
+            chat.activity.hint("Moved to the background. /shells lists background commands.")
+            return True
+    return False

@@ -1,13 +1,16 @@
-"""The sub-agents of a session as a fold over events: what each does, how far it is, how it ended.
+"""Sub-agents of a session: fold their events, assign agents to rows of calls, and paint those rows.
 
-Pure: the same live and from the journal. Words that stream are not looked at, so that an event costs next to nothing.
+Pure, and equal for live events and the journal. Streamed text is ignored, so that events stay cheap. Widths are cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from rich.cells import cell_len
+from rich.segment import Segment
 
 from ba_tui.core.events import (
     MAIN,
@@ -30,9 +33,14 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
-from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.text.wording import one_line
+from ba_tui.core.teamwork import AgentActivity
+from ba_tui.core.text.cells import clip
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.values import frozen
+from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.transcript.lines import Segments
+from ba_tui.faces.tui.transcript.palette import Palette
 
 PASSING = (TextDelta, ThinkingDelta, ToolInputDelta, ToolProgress, PromptProgress)
 """Come by the thousand and change no line."""
@@ -49,7 +57,7 @@ _STATES: dict[Ending, AgentState] = {
 
 
 @frozen
-class AgentLine:
+class RosterEntry:
     """One sub-agent, as far as its events say. ``began`` and ``ended`` in seconds since the epoch; ``ended`` is 0 while
     it runs. ``calls``: its own. ``tokens``: in and out, those of its own sub-agents included. ``doing``: its newest
     call or words, in a line. ``said``: how its newest answer begins. ``trouble``: why it did not finish.
@@ -62,11 +70,11 @@ class AgentLine:
     began: float = 0.0
     ended: float = 0.0
     waits: float = 0.0
-    """Since when it waits for the person; 0 while it does not."""
+    """Since when it waits for the user; 0 while it does not."""
     waited: float = 0.0
-    """Seconds that it has waited for the person so far."""
+    """Seconds that it has waited for the user so far."""
     asked: tuple[str, ...] = ()
-    """The ids of its open questions to the person."""
+    """The ids of its open questions to the user."""
     activity: AgentActivity = "idle"
     paused: bool = False
     background: bool = False
@@ -85,7 +93,7 @@ class AgentLine:
 
     @property
     def name(self) -> str:
-        """As people know it: ``explore-1``."""
+        """Return the name for display: ``explore-1``."""
         return self.agent_id.removeprefix(f"{MAIN}/")
 
     @property
@@ -96,7 +104,7 @@ class AgentLine:
 
     @property
     def words(self) -> str:
-        """What it does, or how it ended, in a line."""
+        """Return the agent's current work, or how the agent ended, in one line."""
         match self.ending:
             case "done":
                 return self.said or "finished without words"
@@ -118,19 +126,19 @@ class AgentLine:
         return self.doing or ("starting" if self.activity == "idle" else self.activity)
 
     def seconds(self, now: float) -> float:
-        """How long it has run, or ran, without the time in which it waited for the person."""
+        """Return how long it has run, or ran, without the time in which it waited for the user."""
         return max(0.0, (self.ended or self.waits or now) - self.began - self.waited)
 
-    def waiting(self, at: float) -> AgentLine:
-        """The line when a question to the person is open: its clock stands still."""
+    def waiting(self, at: float) -> RosterEntry:
+        """Return the entry while a question to the user is open: its clock is stopped."""
         return replace(self, activity="awaiting_approval", waits=self.waits or at)
 
-    def does(self, activity: AgentActivity, **more: Any) -> AgentLine:
-        """The line of an agent that works on; beside its work a question may be open, which comes first."""
+    def does(self, activity: AgentActivity, **more: Any) -> RosterEntry:
+        """Return the entry with a new activity, unless a question is open: that is shown first."""
         return replace(self, activity=self.activity if self.asked else activity, **more)
 
-    def going_on(self, at: float, activity: AgentActivity) -> AgentLine:
-        """The line when no question is open any more."""
+    def going_on(self, at: float, activity: AgentActivity) -> RosterEntry:
+        """Return the line when no question is open any more."""
         waited = self.waited + max(0.0, at - self.waits) if self.waits else self.waited
         return replace(self, activity=activity, waits=0.0, waited=waited)
 
@@ -139,16 +147,16 @@ class Roster:
     """The sub-agents below ``above``, in the order in which they began."""
 
     def __init__(self, above: str = MAIN) -> None:
-        self.lines: dict[str, AgentLine] = {}
-        """By the name of the agent in events. One that goes on keeps its place."""
+        self.lines: dict[str, RosterEntry] = {}
+        """By the agent's name in events. An agent that is resumed keeps its place."""
         self._above = above
         self._below = f"{above}/"
 
-    def running(self) -> Sequence[AgentLine]:
+    def running(self) -> Sequence[RosterEntry]:
         return [line for line in self.lines.values() if line.running]
 
-    def apply(self, event: Event) -> AgentLine | None:
-        """Take one event in; returns the line that it changed, of several the agent's own."""
+    def apply(self, event: Event) -> RosterEntry | None:
+        """Process one event; return the entry that it changed, of several that of the event's agent."""
         if isinstance(event, PASSING):
             return None
         if event.agent == self._above:
@@ -167,35 +175,35 @@ class Roster:
         return self.lines[event.agent]
 
     def end(self) -> None:
-        """Nothing runs any more: those without an end were interrupted."""
+        """Mark agents without an end as interrupted."""
         for line in self.running():
             self._stop(line, line.ended or line.began)
 
-    def _begun(self, event: AgentStarted | TurnStarted) -> AgentLine:
-        """The line of an agent that begins, or goes on."""
+    def _begun(self, event: AgentStarted | TurnStarted) -> RosterEntry:
+        """Return the entry of an agent that starts or is resumed."""
         known = self.lines.get(event.agent)
         if known is None:
-            known = AgentLine(event.agent, event.agent.rpartition("/")[2].rpartition("-")[0], began=event.at)
+            known = RosterEntry(event.agent, event.agent.rpartition("/")[2].rpartition("-")[0], began=event.at)
         elif not known.running:
             known = replace(known, began=event.at, ended=0.0, ending=None, trouble="", said="", doing="", paused=False)
             known = replace(known, waits=0.0, waited=0.0, asked=())
         return known
 
     def _spend(self, message: Message, agent: str) -> None:
-        """Count the tokens for the agent and for all above it."""
+        """Add the tokens to the agent and to all agents above it."""
         spent = message.usage.prompt + message.usage.output if message.usage else 0
         while spent and (line := self.lines.get(agent)):
             self.lines[agent] = replace(line, tokens=line.tokens + spent)
             agent = agent.rpartition("/")[0]
 
     def _close(self, at: float) -> None:
-        """No agent that is waited for outlives the turn that waits."""
+        """End agents in the foreground with the turn that waits for them."""
         for line in self.running():
             if not line.background and not self._held(line):
                 self._stop(line, at)
 
-    def _held(self, line: AgentLine) -> bool:
-        """Whether it belongs to an agent in the background."""
+    def _held(self, line: RosterEntry) -> bool:
+        """Return whether it belongs to an agent in the background."""
         above = line.agent_id.rpartition("/")[0]
         while parent := self.lines.get(above):
             if parent.background and parent.running:
@@ -203,12 +211,12 @@ class Roster:
             above = above.rpartition("/")[0]
         return False
 
-    def _stop(self, line: AgentLine, at: float) -> None:
+    def _stop(self, line: RosterEntry, at: float) -> None:
         self.lines[line.agent_id] = replace(line.going_on(at, line.activity), ending="interrupted", ended=at)
 
 
-def _changed(line: AgentLine, event: Event) -> AgentLine | None:
-    """The line after an event of its agent; None when it stays as it is."""
+def _changed(line: RosterEntry, event: Event) -> RosterEntry | None:
+    """Return the line after an event of its agent; None when it stays as it is."""
     match event:
         case AgentStarted():
             return replace(line, **_facts(event))
@@ -242,13 +250,13 @@ def _changed(line: AgentLine, event: Event) -> AgentLine | None:
 
 
 def _first_line(text: str) -> str:
-    """The first line that says something, without the marks of Markdown around words."""
+    """Return the first line with words, without Markdown marks around them."""
     lines = (line.strip("#>*- \t`") for line in text[: 8 * LONGEST].split("\n"))
     return one_line(next(filter(None, lines), "").replace("**", "").replace("`", ""), LONGEST)
 
 
 def _facts(event: AgentStarted) -> dict[str, Any]:
-    """What its start says of an agent; the call is the newest one that it works for."""
+    """Return the fields of an agent's row from the event of its start. The call is the newest one of the agent."""
     return {
         "kind": event.kind,
         "description": event.description,
@@ -257,3 +265,182 @@ def _facts(event: AgentStarted) -> dict[str, Any]:
         "background": event.background,
         "worktree": event.worktree,
     }
+
+
+class AgentRows:
+    """The agents that the calls of ``agent`` started, by call. An agent that no call started has
+    its own row, under the agent's name.
+
+    ``take`` applies changes to the rows when the transcript is painted: agents send thousands of events.
+    """
+
+    def __init__(self, agent: str = MAIN) -> None:
+        self._agent = agent
+        self._roster = Roster(agent)
+        self._shown: dict[str, list[str]] = {}
+        """The agents of a row, by its id."""
+        self._row: dict[str, str] = {}
+        """The id of the row that shows an agent now."""
+        self._stirred: set[str] = set()
+
+    @property
+    def stirred(self) -> bool:
+        """Return whether a row shows an outdated state."""
+        return bool(self._stirred)
+
+    def apply(self, event: Event, calls: Container[str] = ()) -> RosterEntry | None:
+        """Process an event of a sub-agent. Return its entry if it needs a row of its own because none of ``calls``
+        started it.
+        """
+        line = self._roster.apply(event)
+        if line is None:
+            return None
+        wanted = None
+        if isinstance(event, AgentStarted):
+            known = event.call_id in calls
+            id = event.call_id if known else line.agent_id
+            mine = line.agent_id.rpartition("/")[0] == self._agent
+            wanted = line if mine and not known else None
+            if mine:
+                self._shown.setdefault(id, [])
+                self._shown[id] = [name for name in self._shown[id] if name != line.agent_id] + [line.agent_id]
+                self._row[line.agent_id] = id
+        self._stir(line.agent_id)
+        return wanted
+
+    def own(self, event: Event) -> None:
+        """Take in an event of the transcript's own agent: its turn takes those along that are waited for."""
+        before = self._roster.running() if isinstance(event, TurnEnded) else ()
+        self._roster.apply(event)
+        for line in before:
+            if not self._roster.lines[line.agent_id].running:
+                self._stir(line.agent_id)
+
+    def end(self) -> None:
+        """Mark all agents as ended."""
+        for line in self._roster.running():
+            self._stir(line.agent_id)
+        self._roster.end()
+
+    def alive(self, id: str) -> bool:
+        """Return whether an agent of the row runs."""
+        return any(self._roster.lines[name].running for name in self._shown.get(id, ()) if self._row[name] == id)
+
+    def take(self) -> Iterator[tuple[str, tuple[RosterEntry, ...]]]:
+        """Yield the rows that changed, by their ids, with their agents as they are now."""
+        stirred, self._stirred = self._stirred, set()
+        for id in sorted(stirred):
+            yield id, tuple(self._roster.lines[name] for name in self._shown[id])
+
+    def _stir(self, agent: str) -> None:
+        """Note that the row of ``agent``, or of the one that it works for, has changed."""
+        while agent and agent not in self._row:
+            agent = agent.rpartition("/")[0]
+        if agent:
+            self._stirred.add(self._row[agent])
+
+
+NAME = 11
+CALLS, TOKENS, TIME = 10, 7, 8
+NARROW = 64
+"""Cells from which calls are counted; below, what an agent is for needs the room."""
+MOST = 6
+"""Agents of one call that a folded row lists."""
+
+
+class AgentSpace(NamedTuple):
+    """``width`` in cells; ``now`` in seconds since the epoch."""
+
+    width: int
+    palette: Palette
+    now: float
+
+
+def spent(seconds: float) -> str:
+    """Return ``12s``, ``2m05s``, ``1h07m``: whole seconds, so that nothing flickers."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m{whole % 60:02}s" if whole < 3_600 else f"{whole // 3_600}h{whole // 60 % 60:02}m"
+
+
+def head(lines: Sequence[RosterEntry], name: str, target: str, space: AgentSpace) -> Segments:
+    """Return the first line: who works on what; then calls, tokens and time in columns."""
+    if len(lines) == 1:
+        return _columns(lines[0], _shown(lines[0]), lines[0].description or target, space)
+    first = min(line.began for line in lines)
+    last = 0.0 if any(line.running for line in lines) else max(line.ended for line in lines)
+    whole = RosterEntry(
+        "", "", began=first, ended=last, calls=sum(each.calls for each in lines), tokens=sum(_own(lines))
+    )
+    return _columns(whole, name, f"{count(len(lines), 'agent')}: {target}" if target else "", space)
+
+
+def below(lines: Sequence[RosterEntry], space: AgentSpace, *, everything: bool = False) -> list[Segments]:
+    """Return the lines below: what an agent does or how it ended; for several a line each, running ones first."""
+    palette = space.palette
+    if len(lines) == 1:
+        return [(_words(lines[0], space.width, palette),)]
+    shown = sorted(lines, key=lambda line: not line.running)
+    left = 0 if everything else max(0, len(lines) - MOST)
+    rows = [_member(line, space) for line in shown[: len(lines) - left]]
+    if left:
+        words = f"{palette.glyphs.more} {count(left, 'more agent')}, /agents lists all"
+        rows.append((Segment(clip(words, space.width, palette.glyphs.more), palette.dim),))
+    return rows
+
+
+def _own(lines: Sequence[RosterEntry]) -> Sequence[int]:
+    """Return the tokens of each that are not in those of another one above it."""
+    names = {line.agent_id for line in lines}
+    return [line.tokens for line in lines if line.agent_id.rpartition("/")[0] not in names]
+
+
+def _shown(line: RosterEntry) -> str:
+    return line.agent_id.rpartition("/")[2]
+
+
+def _columns(line: RosterEntry, name: str, target: str, space: AgentSpace) -> Segments:
+    palette, more = space.palette, space.palette.glyphs.more
+    name = clip(paintable(name, newlines=False), max(NAME, space.width // 4), more)
+    name += " " * (NAME - cell_len(name))
+    calls = count(line.calls, "call") if line.calls and space.width >= NARROW else ""
+    tokens = short_count(line.tokens) if line.tokens else ""
+    figures = f"{calls:>{CALLS if space.width >= NARROW else 0}}{tokens:>{TOKENS}}"
+    timed = f"{spent(line.seconds(space.now)):>{TIME}}"
+    room = max(0, space.width - cell_len(name) - 1 - len(figures) - len(timed))
+    target = clip(paintable(target, newlines=False), room, more)
+    return (
+        Segment(name + " ", palette.name),
+        Segment(target + " " * (room - cell_len(target)), palette.target),
+        Segment(figures, palette.dim),
+        Segment(timed, palette.dim),
+    )
+
+
+def _words(line: RosterEntry, width: int, palette: Palette) -> Segment:
+    words = line.words
+    if line.background and line.running:
+        words = f"in the background: {words}"
+    if line.worktree and line.running:
+        words = f"in a copy: {words}"
+    said = clip(paintable(words, newlines=False), width, palette.glyphs.more)
+    tone = palette.dim if line.state in ("running", "ok") else getattr(palette, line.state, palette.dim)
+    return Segment(said, tone)
+
+
+def _member(line: RosterEntry, space: AgentSpace) -> Segments:
+    """Return the line of one of several agents: sign, name, activity, tokens."""
+    palette = space.palette
+    sign = getattr(palette.glyphs, line.state)
+    name = clip(paintable(_shown(line), newlines=False), 16, palette.glyphs.more)
+    tokens = f"{short_count(line.tokens) if line.tokens else '':>{TOKENS}}{spent(line.seconds(space.now)):>{TIME}}"
+    room = max(8, space.width - 2 - 17 - len(tokens) - 1)
+    words = _words(line, room, palette)
+    gap = " " * max(1, room + 1 - cell_len(words.text))
+    return (
+        Segment(f"{sign} ", getattr(palette, line.state, palette.dim)),
+        Segment(f"{name}{' ' * (17 - cell_len(name))}", palette.name),
+        words,
+        Segment(gap + tokens, palette.dim),
+    )

@@ -1,1 +1,1 @@
-"""How each display type is shown: one file a type. May import core, textual, and rows of transcript and inspector."""
+"""Renderers of display types. May import core, textual, and rows of transcript and inspector."""

@@ -1,15 +1,16 @@
-"""Changes of one file, and of several that were made as one."""
+"""Renderers of changes to one file and to several files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from rich.segment import Segment
 
 from ba_tui.core.results import Diff, Diffs
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.displays.renderer import Renderer
+from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.diff import DiffBlock, DiffChange, compare, diff_rows, patch, steps
 from ba_tui.faces.tui.inspector.rows import line
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, beginning, first_rows, missing
@@ -22,7 +23,7 @@ LINES = 200
 
 @frozen
 class ChangedLine:
-    """``number`` counts from 1, in the old text for a removed line."""
+    """A line of a diff. ``number``: from 1, in the old text for a removed line."""
 
     number: int
     sign: str
@@ -40,7 +41,7 @@ class DiffStart:
     exact: bool
 
     def lines(self, context: int) -> Iterator[ChangedLine | int]:
-        """Changed lines with ``context`` around them; a number stands for so many unchanged lines between."""
+        """Yield the changed lines with ``context`` around them; a number replaces that many unchanged lines."""
         for step in steps(self.change, context):
             if isinstance(step, int):
                 yield step
@@ -74,7 +75,7 @@ def diff_start(diff: Diff, context: int) -> DiffStart:
 
 
 def _passed(test: Callable[[str], bool], text: str, *, late: bool = False) -> int:
-    """How many characters at the beginning (``late``: end) of ``text`` pass. By halves: texts may be megabytes."""
+    """Return how many characters at the beginning (``late``: end) of ``text`` pass ``test``, by binary search."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -84,14 +85,14 @@ def _passed(test: Callable[[str], bool], text: str, *, late: bool = False) -> in
 
 
 def _back(text: str, at: int, lines: int) -> int:
-    """Where the line begins that is ``lines`` above the one at ``at``."""
+    """Return where the line begins that is ``lines`` above the one at ``at``."""
     for _ in range(lines + 1):
         at = text.rfind("\n", 0, max(0, at - 1) if _ else at) + 1
     return at
 
 
 def _ahead(text: str, at: int, lines: int) -> int:
-    """Where the line ends that is ``lines`` below the one at ``at``."""
+    """Return where the line ends that is ``lines`` below the one at ``at``."""
     for _ in range(lines + 1):
         at = text.find("\n", at) + 1 or len(text)
     return at
@@ -99,21 +100,6 @@ def _ahead(text: str, at: int, lines: int) -> int:
 
 CONTEXT = 2
 """Unchanged lines around a change that are shown once the row is unfolded."""
-
-
-def _preview(diff: Diff, space: PreviewSpace) -> Rows:
-    """The changed lines with their numbers; unfolded, those around them too."""
-    start = diff_start(diff, CONTEXT)
-    lines = list(start.lines(CONTEXT if space.unfolded else 0))
-    if not space.unfolded:
-        lines = [line for line in lines if not isinstance(line, int) and line.sign != " "]
-    if not lines:
-        return plain("No line changed.", space.width, space.palette.dim)
-    shown = lines[: space.limit]
-    size = max(len(str(line.number)) for line in shown if not isinstance(line, int))
-    rows = [_painted(line, size, space) for line in shown]
-    hidden = len(lines) - len(rows) + start.beyond
-    return first_rows(rows, space, hidden, "" if start.exact else "at least ")
 
 
 def _painted(line: ChangedLine | int, size: int, space: PreviewSpace) -> Rows:
@@ -127,54 +113,84 @@ def _painted(line: ChangedLine | int, size: int, space: PreviewSpace) -> Rows:
     return [row._replace(gutter=(rest if at else first,)) for at, row in enumerate(rows)]
 
 
-def _previews(diffs: Diffs, space: PreviewSpace) -> Rows:
-    rows: Rows = []
-    for at, item in enumerate(diffs.items):
-        more = at < len(diffs.items) - 1
-        room = space.limit - len(rows) - 1 - more
-        if room < 1:
-            return [*rows, missing(f"{count(len(diffs.items) - at, 'more file')} below", space)]
-        rows += plain(item.path, space.width, space.palette.dim)[:1] + _preview(item, space._replace(limit=room))
-    return rows
+class DiffRenderer(Renderer[Diff]):
+    """Shows changed lines with their numbers; unfolded, with the lines around them."""
+
+    complete: ClassVar[bool] = True
+    has_changes: ClassVar[bool] = True
+
+    def preview(self, display: Diff, space: PreviewSpace) -> Rows:
+        start = diff_start(display, CONTEXT)
+        lines = list(start.lines(CONTEXT if space.unfolded else 0))
+        if not space.unfolded:
+            lines = [line for line in lines if not isinstance(line, int) and line.sign != " "]
+        if not lines:
+            return plain("No line changed.", space.width, space.palette.dim)
+        shown = lines[: space.limit]
+        size = max(len(str(line.number)) for line in shown if not isinstance(line, int))
+        rows = [_painted(line, size, space) for line in shown]
+        hidden = len(lines) - len(rows) + start.beyond
+        return first_rows(rows, space, hidden, "" if start.exact else "at least ")
+
+    def page(self, display: Diff, *, split: bool) -> Sequence[Build]:
+        return [lambda: diff_rows(display, split=split)]
+
+    def question(self, display: Diff) -> Sequence[Build]:
+        return [lambda: diff_rows(display, context=1)]
+
+    def text(self, display: Diff) -> str:
+        return patch(display)
+
+    def values(self, display: Diff) -> Sequence[object]:
+        return (display.path, display.before, display.after)
+
+    def shows(self, display: Diff, argument: object) -> bool:
+        if not isinstance(argument, str) or not argument:
+            return False
+        return argument == display.path or argument in display.after or argument in (display.before or "")
+
+    def edited(self, display: Diff, texts: Mapping[str, str]) -> Sequence[str]:
+        """Return the argument with the whole new text, else those with text that is new in it."""
+        before = display.before or ""
+        whole = [key for key, value in texts.items() if value == display.after]
+        return whole or [
+            key
+            for key, value in texts.items()
+            if value and value != display.path and value in display.after and value not in before
+        ]
+
+    def changes(self, display: Diff) -> Sequence[Diff]:
+        return (display,)
 
 
-def _shows(diff: Diff, argument: object) -> bool:
-    if not isinstance(argument, str):
-        return False
-    inside = argument == diff.path or argument in diff.after or argument in (diff.before or "")
-    return bool(argument) and inside
+class DiffsRenderer(Renderer[Diffs]):
+    """Shows the changes of each file below its path."""
 
+    complete: ClassVar[bool] = True
+    has_changes: ClassVar[bool] = True
 
-def _edited(diff: Diff, texts: Mapping[str, str]) -> Sequence[str]:
-    """The whole new text; else what is new in it."""
-    before = diff.before or ""
-    whole = [key for key, value in texts.items() if value == diff.after]
-    return whole or [
-        key
-        for key, value in texts.items()
-        if value and value != diff.path and value in diff.after and value not in before
-    ]
+    def preview(self, display: Diffs, space: PreviewSpace) -> Rows:
+        rows: Rows = []
+        for at, item in enumerate(display.items):
+            more = at < len(display.items) - 1
+            room = space.limit - len(rows) - 1 - more
+            if room < 1:
+                return [*rows, missing(f"{count(len(display.items) - at, 'more file')} below", space)]
+            rows += plain(item.path, space.width, space.palette.dim)[:1]
+            rows += DiffRenderer().preview(item, space._replace(limit=room))
+        return rows
 
+    def page(self, display: Diffs, *, split: bool) -> Sequence[Build]:
+        return [lambda: [row for item in display.items for row in (*diff_rows(item, split=split), line())]]
 
-DIFF: Renderer[Diff] = Renderer(
-    preview=_preview,
-    page=lambda diff, split: [lambda: diff_rows(diff, split=split)],
-    question=lambda diff: [lambda: diff_rows(diff, context=1)],
-    text=patch,
-    values=lambda diff: [diff.path, diff.before, diff.after],
-    shows=_shows,
-    edited=_edited,
-    changes=lambda diff: (diff,),
-    complete=True,
-)
-DIFFS: Renderer[Diffs] = Renderer(
-    preview=_previews,
-    page=lambda diffs, split: [
-        lambda: [row for item in diffs.items for row in (*diff_rows(item, split=split), line())]
-    ],
-    question=lambda diffs: [lambda: [row for item in diffs.items for row in diff_rows(item, context=1)]],
-    text=lambda diffs: "".join(map(patch, diffs.items)),
-    values=lambda diffs: [text for item in diffs.items for text in (item.path, item.before, item.after)],
-    changes=lambda diffs: diffs.items,
-    complete=True,
-)
+    def question(self, display: Diffs) -> Sequence[Build]:
+        return [lambda: [row for item in display.items for row in diff_rows(item, context=1)]]
+
+    def text(self, display: Diffs) -> str:
+        return "".join(map(patch, display.items))
+
+    def values(self, display: Diffs) -> Sequence[object]:
+        return [text for item in display.items for text in (item.path, item.before, item.after)]
+
+    def changes(self, display: Diffs) -> Sequence[Diff]:
+        return display.items

@@ -1,24 +1,25 @@
-"""A plan: its steps as a tree, each with its state; for a person who judges it, also what each one calls and gives."""
+"""Renderers of plans, as a tree and step by step, and of todo lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import ClassVar
 
 from rich.style import Style
 
-from ba_tui.core.displays.plans import PlanGraph
-from ba_tui.core.teamwork.plans import Plan, SubTask, SubTaskStatus
-from ba_tui.faces.tui.displays.renderer import Renderer
+from ba_tui.core.displays import PlanGraph
+from ba_tui.core.results import Todos
+from ba_tui.core.teamwork import Plan, SubTask, SubTaskStatus
+from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, missing
-from ba_tui.faces.tui.transcript.lines import PaintedLine
+from ba_tui.faces.tui.inspector.source import todo_rows, todo_text
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
 from ba_tui.faces.tui.transcript.markdown import plain
 from ba_tui.faces.tui.transcript.palette import ASCII as PLAIN_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.plotting.plans.checking import arguments_text
+from ba_tui.plotting.plans.edits import arguments_text
+from ba_tui.plotting.plans.graph import TreeLine, after, tree_lines, tree_text
 from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, step_name, words
-from ba_tui.plotting.plans.tree import TreeLine, after, tree_lines, tree_text
 
 ROLES: dict[SubTaskStatus, str] = {
     "pending": "",
@@ -31,27 +32,13 @@ ROLES: dict[SubTaskStatus, str] = {
 """How the words of a step look, by its state; its sign says it too."""
 
 
-def _preview(display: PlanGraph, space: PreviewSpace) -> list[PaintedLine]:
-    plan, palette = display.plan, space.palette
-    signs = ASCII if palette.glyphs == PLAIN_GLYPHS else UNICODE
-    lines = list[PaintedLine]()
-    tree = tree_lines(plan, signs)
-    shown = tree if len(tree) < space.limit else tree[: max(1, space.limit - 2)]
-    lines += plain(f"{counted(plan)} done · {STATES[plan.state]}", space.width, palette.dim)
-    for each in shown:
-        text = f"{each.rails}{signs.mark(each.step.status)} {step_name(each.step)}"
-        lines += plain(text, space.width, _style(each.step.status, palette))[:1]
-    left = len(tree) - len(shown)
-    return [*lines, missing(f"{left} more step{'s' if left > 1 else ''} below", space)] if left else lines
-
-
 def _style(status: SubTaskStatus, palette: Palette) -> Style:
     styles = {"executing": palette.running, "failed": palette.failed, "blocked": palette.warning}
     return styles.get(status, palette.text if status == "pending" else palette.dim)
 
 
 def plan_rows(display: PlanGraph) -> list[GridRow]:
-    """The tree first, then each step in full: nothing of it is hidden."""
+    """Return the tree first, then each step in full: nothing of it is hidden."""
     plan = display.plan
     rows: list[GridRow] = [line((visible(goal), "heading"))] if (goal := plan.task.goal.strip()) else []
     if display.notes:
@@ -66,7 +53,7 @@ def plan_rows(display: PlanGraph) -> list[GridRow]:
 
 
 def tree_row(each: TreeLine) -> GridRow:
-    """A step in one row, its place in the tree before it."""
+    """Return a step in one row, its place in the tree before it."""
     step = each.step
     # Rails are no gutter: that is as wide as the widest one in all rows.
     pieces: list[Piece] = [(each.rails, "muted"), (f"{UNICODE.mark(step.status)} ", ROLES[step.status])]
@@ -77,13 +64,13 @@ def tree_row(each: TreeLine) -> GridRow:
         pieces.append((f"  {visible(step.role)}", "name"))
     if also := after(each):
         pieces.append((also, "muted"))
-    # Folded text stands below its first word; of the rails, those go on that lead to a later step.
+    # Folded text is aligned with its first word; rails that lead to a later step are continued.
     rails = each.rails.replace(UNICODE.branch, UNICODE.rail)
     return line(*pieces, hang="".join(sign if sign in UNICODE.rail else " " for sign in rails) + "  ")
 
 
 def step_rows(step: SubTask) -> list[GridRow]:
-    """All of one step, a field a row; what is empty is left out."""
+    """Return one step in full, a row for each field that is not empty."""
     rows: list[GridRow] = [line((visible(step.id), "heading"), (f"  {step.status}", "muted"))]
     fields = [
         ("does", step.description, ""),
@@ -111,25 +98,63 @@ def _fields(fields: Iterable[tuple[str, str, str]]) -> list[GridRow]:
 
 
 def plan_text(plan: Plan) -> str:
-    """The plan as plain lines, for the clipboard."""
+    """Return the plan as plain lines, for the clipboard."""
     return "\n".join([words(plan.task.goal), *tree_text(plan)]).strip()
 
 
-def _values(display: PlanGraph) -> Sequence[Any]:
-    return [
-        part
-        for step in display.plan.subtasks
-        for part in (step.description, step.expected_output, step.tool_args, step.result)
-    ]
+class PlanRenderer(Renderer[PlanGraph]):
+    """Shows the steps as a tree."""
+
+    word_wrap: ClassVar[bool] = True
+    folded_rows: ClassVar[int] = 8
+    complete: ClassVar[bool] = True
+
+    def preview(self, display: PlanGraph, space: PreviewSpace) -> Rows:
+        plan, palette = display.plan, space.palette
+        signs = ASCII if palette.glyphs == PLAIN_GLYPHS else UNICODE
+        lines = Rows()
+        tree = tree_lines(plan, signs)
+        shown = tree if len(tree) < space.limit else tree[: max(1, space.limit - 2)]
+        lines += plain(f"{counted(plan)} done · {STATES[plan.state]}", space.width, palette.dim)
+        for each in shown:
+            text = f"{each.rails}{signs.mark(each.step.status)} {step_name(each.step)}"
+            lines += plain(text, space.width, _style(each.step.status, palette))[:1]
+        left = len(tree) - len(shown)
+        return [*lines, missing(f"{left} more step{'s' if left > 1 else ''} below", space)] if left else lines
+
+    def question(self, display: PlanGraph) -> Sequence[Build]:
+        return [lambda: plan_rows(display)]
+
+    def text(self, display: PlanGraph) -> str:
+        return plan_text(display.plan)
+
+    def values(self, display: PlanGraph) -> Sequence[object]:
+        return [
+            part
+            for step in display.plan.subtasks
+            for part in (step.description, step.expected_output, step.tool_args, step.result)
+        ]
 
 
-PLAN: Renderer[PlanGraph] = Renderer(
-    preview=_preview,
-    page=lambda display, _split: [lambda: plan_rows(display)],
-    question=lambda display: [lambda: plan_rows(display)],
-    text=lambda display: plan_text(display.plan),
-    values=_values,
-    word_wrap=True,
-    folded_rows=8,
-    complete=True,
-)
+class TodosRenderer(Renderer[Todos]):
+    """Shows a todo list."""
+
+    quiet: ClassVar[bool] = True
+    complete: ClassVar[bool] = True
+
+    def preview(self, display: Todos, space: PreviewSpace) -> Rows:
+        glyphs, lines = space.palette.glyphs, Rows()
+        signs = {"pending": glyphs.todo, "in_progress": glyphs.running, "completed": glyphs.done}
+        for item in display.items:
+            text = f"{glyphs.failed if item.broken else signs[item.status]} {item.content}"
+            lines += plain(text, space.width, space.palette.text)
+        return lines
+
+    def question(self, display: Todos) -> Sequence[Build]:
+        return [lambda: todo_rows(display)]
+
+    def text(self, display: Todos) -> str:
+        return todo_text(display)
+
+    def values(self, display: Todos) -> Sequence[object]:
+        return [todo.content for todo in display.items]

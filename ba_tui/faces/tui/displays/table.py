@@ -1,56 +1,39 @@
-"""Rows and columns: a grid with a cell cursor in the inspector, a record a row in a question."""
+"""Renderers of tables and of charts."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.widget import Widget
 
+from ba_tui.core.displays import Chart
 from ba_tui.core.results import Table
+from ba_tui.core.text.cells import clip
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.displays.renderer import Renderer
-from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.rows import GridRow
+from ba_tui.faces.tui.displays.renderer import Build, Renderer
+from ba_tui.faces.tui.inspector.json_values import argument_rows
+from ba_tui.faces.tui.inspector.rows import GridRow, line
+from ba_tui.faces.tui.inspector.table_view import TablePane, table_text
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit
+from ba_tui.faces.tui.transcript.palette import ASCII as ASCII_GLYPHS
+from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.tables import TableLayout, columns_shown, is_figure, table
+from ba_tui.plotting.canvas import ASCII, DrawingArea, Role
+from ba_tui.plotting.drawing import drawn, signs_for, text_of
 
 MOST_WARNINGS = 3
 """Lines of warnings above a table; the grid lists all."""
 
 
-def _preview(display: Table, space: PreviewSpace) -> Rows:
-    palette, columns = space.palette, display.columns
-    if not columns:
-        return []
-    # The head, its ruler and a marker take a row each.
-    warned = [_warning(each, space) for each in display.warnings[:MOST_WARNINGS]]
-    shown = display.rows[: max(1, space.limit - 3 - len(warned))]
-
-    def cell(value: object, style: Style) -> list[Segment]:
-        text = "" if value is None else str(value)[:200]
-        return [Segment(paintable(text, newlines=False), style)]
-
-    body = [[cell(value, palette.text) for value in row] for row in shown]
-    head = [cell(name, palette.heading) for name in columns]
-    aligns = ["right" if _figures(row[at] for row in shown) else "" for at in range(len(columns))]
-    sources = ["\t".join(columns), "", *("\t".join(map(str, row)) for row in shown)]
-    grid = TableLayout([head, *body], aligns, sources, folded=True)
-    below, right = display.length - len(shown), len(columns) - columns_shown(grid, space.width)
-    words = [f"{count(below, 'more row')} below"] if below else []
-    words += [f"{count(right, 'more column')} on the right"] if right else []
-    lines = [*warned, *table(grid, space.width, palette)]
-    return [*lines, missing(", ".join(words), space)] if words else lines
-
-
 def _warning(words: str, space: PreviewSpace) -> PaintedLine:
     text = f"! {paintable(words, newlines=False)}"
-    shown = text if cell_len(text) <= space.width else set_cell_size(text, max(1, space.width - 1)) + "…"
-    return PaintedLine((Segment(shown, space.palette.warning),), unit=Unit(text))
+    return PaintedLine((Segment(clip(text, space.width), space.palette.warning),), unit=Unit(text))
 
 
 def _figures(values: Iterable[object]) -> bool:
@@ -63,24 +46,85 @@ def _records(display: Table) -> Sequence[GridRow]:
     return argument_rows({str(number): dict(zip(display.columns, row, strict=False)) for number, row in rows})
 
 
-def _widget(display: Table) -> Widget:
-    from ba_tui.faces.tui.inspector.table_view import TablePane  # noqa: PLC0415 - DataTable only when there is a table
+class TableRenderer(Renderer[Table]):
+    """Shows the first rows; the inspector shows a grid."""
 
-    return TablePane(display)
+    complete: ClassVar[bool] = True
+    has_widget: ClassVar[bool] = True
+
+    def preview(self, display: Table, space: PreviewSpace) -> Rows:
+        palette, columns = space.palette, display.columns
+        if not columns:
+            return []
+        # The head, its ruler and a marker take a row each.
+        warnings = [_warning(each, space) for each in display.warnings[:MOST_WARNINGS]]
+        shown = display.rows[: max(1, space.limit - 3 - len(warnings))]
+
+        def cell(value: object, style: Style) -> list[Segment]:
+            text = "" if value is None else str(value)[:200]
+            return [Segment(paintable(text, newlines=False), style)]
+
+        body = [[cell(value, palette.text) for value in row] for row in shown]
+        head = [cell(name, palette.heading) for name in columns]
+        aligns = ["right" if _figures(row[at] for row in shown) else "" for at in range(len(columns))]
+        sources = ["\t".join(columns), "", *("\t".join(map(str, row)) for row in shown)]
+        grid = TableLayout([head, *body], aligns, sources, folded=True)
+        below, right = display.length - len(shown), len(columns) - columns_shown(grid, space.width)
+        words = [f"{count(below, 'more row')} below"] if below else []
+        words += [f"{count(right, 'more column')} on the right"] if right else []
+        lines = [*warnings, *table(grid, space.width, palette)]
+        return [*lines, missing(", ".join(words), space)] if words else lines
+
+    def question(self, display: Table) -> Sequence[Build]:
+        return [lambda: _records(display)]
+
+    def text(self, display: Table) -> str:
+        return table_text(display)
+
+    def values(self, display: Table) -> Iterable[object]:
+        return [list(row) for row in display.rows]
+
+    def widget(self, display: Table) -> Widget:
+        return TablePane(display)
 
 
-def _text(display: Table) -> str:
-    from ba_tui.faces.tui.inspector.table_view import table_text  # noqa: PLC0415 - see above
-
-    return table_text(display)
+FOLDED_ROWS = 10
+WIDEST = 100
 
 
-TABLE: Renderer[Table] = Renderer(
-    preview=_preview,
-    page=lambda display, _split: [lambda: _records(display)],
-    question=lambda display: [lambda: _records(display)],
-    text=_text,
-    values=lambda display: [list(row) for row in display.rows],
-    widget=_widget,
-    complete=True,
-)
+def _style(palette: Palette, role: Role) -> Style:
+    series = (palette.running, palette.warning, palette.ok, palette.failed, palette.target, palette.dim, palette.focus)
+    if role.isdigit():
+        return series[(int(role) - 1) % len(series)]
+    return palette.dim if role == "dim" else palette.heading if role == "title" else palette.text
+
+
+class ChartRenderer(Renderer[Chart]):
+    """Shows the drawing; questions show its text."""
+
+    complete: ClassVar[bool] = True
+    has_widget: ClassVar[bool] = True
+    folded_rows: ClassVar[int] = FOLDED_ROWS
+
+    def preview(self, display: Chart, space: PreviewSpace) -> Rows:
+        signs = ASCII if space.palette.glyphs == ASCII_GLYPHS else signs_for(os.environ)
+        room = DrawingArea(min(space.width, WIDEST), space.limit, signs, bare=not space.unfolded)
+        lines = drawn(display, room)[: space.limit]
+        return [
+            PaintedLine(tuple(Segment(run.text, _style(space.palette, run.role)) for run in each if run.text))
+            for each in lines
+        ]
+
+    def question(self, display: Chart) -> Sequence[Build]:
+        return [lambda: [line((each, "")) for each in text_of(display).split("\n")]]
+
+    def text(self, display: Chart) -> str:
+        return text_of(display)
+
+    def values(self, display: Chart) -> Iterable[object]:
+        return [display.title]
+
+    def widget(self, display: Chart) -> Widget:
+        from ba_tui.faces.tui.chart_pane import ChartView  # noqa: PLC0415 - only when a chart is opened
+
+        return ChartView(display, id="grid")

@@ -1,11 +1,12 @@
-"""A grid with what stands around it: a line about the table, the cell in full, statistics, an input line, the keys.
+"""The grid pane and its screen: facts about the table, the whole cell, statistics, an input line, keys.
 
-The engine does the work; this says what is wanted, and shows what came of it.
+The engine does the work; the pane sends requests and shows results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
@@ -14,24 +15,178 @@ from textual import on
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.ports.datasets import Datasets, NeedsConfirmation
-from ba_tui.core.ports.tables import Arrangement
+from ba_tui.core.ports.datasets import Datasets
+from ba_tui.core.ports.tables import Arrangement, Cell, Column, ColumnProfile, RowFilter, RowOrder
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.grid.arranging import arrangement_words, filter_text, filtered_by, sorted_by, statistics
-from ba_tui.faces.tui.grid.asking import AskLine, Purpose
-from ba_tui.faces.tui.grid.cell_screen import CellScreen
-from ba_tui.faces.tui.grid.cells import CopyFormat, cell_text, letters, plain
-from ba_tui.faces.tui.grid.selection import CellSelection
+from ba_tui.faces.tui.grid.data_pane import DataPane, Purpose
+from ba_tui.faces.tui.grid.feed import NULL, CellSelection, CopyFormat, cell_text, letters, plain
 from ba_tui.faces.tui.grid.traps import WarningLine
 from ba_tui.faces.tui.grid.view import GridView
+from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import line, painted
+
+
+class CellScreen(ModalScreen[None]):
+    """``title`` names the cell. JSON is shown indented."""
+
+    DEFAULT_CSS = """
+    CellScreen {
+        background: $surface;
+        padding: 0 1;
+        & .title { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
+        & RowView { height: 1fr; }
+        & .keys { height: 1; color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "close", "Close", show=False),
+        Binding("y,ctrl+y", "copy", "Copy", show=False),
+    ]
+
+    def __init__(self, title: str, value: Cell) -> None:
+        super().__init__()
+        self._title = title
+        self._value = value
+
+    def compose(self) -> ComposeResult:
+        size = f" · {count(len(self._value), 'character')}" if isinstance(self._value, str) else ""
+        yield Static(cell_text(f"{self._title}{size}"), classes="title", markup=False)
+        yield RowView()
+        yield Static("Esc close · ↑ ↓ scroll · y copy", classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        view = self.query_one(RowView)
+        view.put([line((painted(each), "")) for each in _lines(self._value)])
+        view.focus()
+
+    def action_copy(self) -> None:
+        """Copy the value as it is."""
+        self.post_message(CopyToClipboard(paintable(plain(self._value)), ""))
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+
+def _lines(value: Cell) -> list[str]:
+    if isinstance(value, str) and value[:1] in {"{", "["}:
+        try:
+            return json.dumps(json.loads(value), indent=2, ensure_ascii=False).splitlines()
+        except (ValueError, RecursionError):
+            return value.splitlines()
+    return [NULL] if value is None else plain(value).splitlines() or [""]
+
+
+_NULL = regex(r"(?i)(?:is\s+)?null")
+_NOT_NULL = regex(r"(?i)(?:is\s+)?not\s+null|!\s*null")
+_COMPARED = regex(r"(?s)(!=|<>|<=|>=|=|<|>)\s*(.+)")
+_AND = regex(r"(?i)\s+and\s+(?=[=<>!])")
+LONGEST = 60
+TOP = 8
+
+
+def sorted_by(arrangement: Arrangement, column: str, *, more: bool) -> Arrangement:
+    """Sort by ``column``: first ascending, then descending, then not; ``more`` keeps the other columns."""
+    before = next((each for each in arrangement.order if each.column == column), None)
+    others = tuple(each for each in arrangement.order if each.column != column) if more else ()
+    if before is None:
+        return replace(arrangement, order=(*others, RowOrder(column)))
+    if before.descending:
+        return replace(arrangement, order=others)
+    after = RowOrder(column, descending=True)
+    order = tuple(after if each.column == column else each for each in arrangement.order) if more else (after,)
+    return replace(arrangement, order=order)
+
+
+def filtered_by(arrangement: Arrangement, column: Column, text: str) -> Arrangement:
+    """Replace the filters on ``column`` by what ``text`` says; without text they are gone."""
+    others = tuple(each for each in arrangement.filters if each.column != column.name)
+    return replace(arrangement, filters=(*others, *_filters(column, text.strip())))
+
+
+def _filters(column: Column, text: str) -> Sequence[RowFilter]:
+    if not text:
+        return ()
+    return [_filter(column, part.strip()) for part in _AND.split(text)]
+
+
+def _filter(column: Column, text: str) -> RowFilter:
+    if _NOT_NULL.fullmatch(text):
+        return RowFilter(column.name, "is not null")
+    if _NULL.fullmatch(text):
+        return RowFilter(column.name, "is null")
+    if found := _COMPARED.fullmatch(text):
+        return _compared(column, found[1], found[2].strip())
+    if text[0] in "=<>!" and text.strip("=<>! ") == "":
+        raise UsageError(f"{text} has no value behind it.")
+    return RowFilter(column.name, "contains" if column.kind in {"text", "other"} else "=", text)
+
+
+def _compared(column: Column, sign: str, value: str) -> RowFilter:
+    match sign:
+        case "=" | "!=" | "<" | "<=" | ">" | ">=":
+            return RowFilter(column.name, sign, value)
+        case _:
+            return RowFilter(column.name, "!=", value)
+
+
+def filter_text(arrangement: Arrangement, column: str) -> str:
+    """Return the filters on ``column`` as they would be typed."""
+    return " and ".join(_condition(each) for each in arrangement.filters if each.column == column)
+
+
+def _condition(each: RowFilter) -> str:
+    if each.operator in {"is null", "is not null"}:
+        return each.operator.removeprefix("is ")
+    return str(each.value) if each.operator == "contains" else f"{each.operator} {each.value}"
+
+
+def arrangement_words(arrangement: Arrangement) -> str:
+    """Return ``region contains north · sorted by amount ↓``; empty for the table as it is."""
+    parts = [_said(each) for each in arrangement.filters]
+    if arrangement.search:
+        parts.append(f"found {one_line(repr(arrangement.search), LONGEST)}")
+    if arrangement.order:
+        names = ", ".join(
+            f"{one_line(each.column, 40)} {'↓' if each.descending else '↑'}" for each in arrangement.order
+        )
+        parts.append(f"sorted by {names}")
+    return " · ".join(parts)
+
+
+def _said(each: RowFilter) -> str:
+    value = "" if each.operator in {"is null", "is not null"} else f" {one_line(str(each.value), LONGEST)}"
+    return f"{one_line(each.column, 40)} {each.operator}{value}"
+
+
+def statistics(profile: ColumnProfile, rows: int) -> str:
+    """Return the statistics of a column, of ``rows`` rows, in three lines."""
+    share = f" ({profile.nulls / rows:.1%})" if profile.nulls and rows else ""
+    head = [f"{profile.column.name} {profile.column.type}", count(rows, "row"), f"{profile.nulls:,} NULL{share}"]
+    head.append(f"{profile.distinct:,} distinct")
+    spread = [("min", profile.minimum)]
+    if len(profile.quartiles) == 3:
+        spread += list(zip(("25 %", "median", "75 %"), profile.quartiles, strict=True))
+    spread += [("max", profile.maximum), ("mean", profile.mean)]
+    figures = [f"{name} {_short(value)}" for name, value in spread if value is not None]
+    top = [f"{_short(each.value)} ×{each.count:,}" for each in profile.top[:TOP]]
+    lines = [" · ".join(head), " · ".join(figures), f"most frequent: {', '.join(top)}" if top else ""]
+    return "\n".join(cell_text(line, 1_000) for line in lines if line)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else one_line(str(value), 40)
+
 
 KEYS = (
     "Esc close · s sort · f filter · / search · : row · i statistics · p chart\n"
@@ -42,29 +197,26 @@ WIDER = 4
 """Characters by which a key changes the width of a column."""
 BESIDE = "↑ ↓ ← → move · Enter full screen · Esc close"
 CELL = 2_000
-"""Characters of the cell that stands in full below the grid."""
+"""Maximum characters of the cell that is shown below the grid."""
 
 
 class MentionWanted(Message):
-    """``text`` names cells, and should stand in the prompt."""
+    """Request to insert ``text``, a mention of cells, into the prompt."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
 
 
-class GridPane(Vertical):
+class GridPane(DataPane):
     """``letters``: single letters are keys."""
 
     DEFAULT_CSS = """
     GridPane {
-        height: 1fr;
         & GridView { height: 1fr; min-height: 2; }
         & .about { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
         & .cell { height: 2; color: $text-muted; }
         & .statistics { height: auto; max-height: 6; display: none; border-top: solid $foreground 25%; }
-        & .said { height: auto; max-height: 2; color: $text-warning; display: none; }
-        & .keys { height: auto; max-height: 3; color: $text-muted; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -94,12 +246,10 @@ class GridPane(Vertical):
     ]
 
     def __init__(self, datasets: Datasets, table: str, *, letters: bool = True) -> None:
-        super().__init__()
+        super().__init__(KEYS if letters else BESIDE)
         self.view = GridView(datasets, table, id="grid")
         self._datasets = datasets
-        self._keys = KEYS if letters else BESIDE
         self._doing = ""
-        self._target = ""
         self._about = ""
         self._counted: tuple[int, Arrangement] | None = None
 
@@ -109,16 +259,14 @@ class GridPane(Vertical):
         yield self.view
         yield Static(classes="cell", markup=False)
         yield Static(classes="statistics", markup=False)
-        yield Static(classes="said", markup=False)
-        yield AskLine()
-        yield Static(self._keys, classes="keys", markup=False)
+        yield from self.compose_controls()
 
-    # What is shown
+    # Display
 
     def action_traps(self) -> None:
         """List the warnings with their proofs."""
         if not self.query_one(WarningLine).open():
-            self.say("Nothing was found wrong with this table.")
+            self.say("No problems were found in this table.")
 
     @on(GridView.Changed)
     def _changed(self) -> None:
@@ -131,12 +279,6 @@ class GridPane(Vertical):
     def _failed(self, event: GridView.Failed) -> None:
         event.stop()
         self.say(event.words)
-
-    def say(self, words: str) -> None:
-        """Show a line above the keys; without words there is none."""
-        said = self.query_one(".said", Static)
-        said.display = bool(words)
-        said.update(paintable(words, newlines=False))
 
     def _show_about(self) -> None:
         feed = self.view.feed
@@ -167,7 +309,7 @@ class GridPane(Vertical):
 
     @property
     def _column(self) -> tuple[int, Arrangement]:
-        """What statistics depend on."""
+        """The column and the arrangement, on which the statistics depend."""
         return self.view.cursor[1], self.view.feed.arrangement
 
     def _count(self) -> None:
@@ -194,13 +336,13 @@ class GridPane(Vertical):
         self.view.show(wanted)
 
     def action_sort(self, more: bool) -> None:
-        """Ascending, descending, then as the table is."""
+        """Sort ascending, then descending, then not."""
         if self.view.feed.ready:
             name = self.view.feed.columns[self.view.cursor[1]].name
             self._arrange(sorted_by(self.view.feed.arrangement, name, more=more), "sorting")
 
     def action_reset(self) -> None:
-        """All rows as the table has them."""
+        """Show all rows in the order of the table."""
         self._arrange(Arrangement(), "reading")
 
     def action_ask(self, purpose: Purpose) -> None:
@@ -212,16 +354,16 @@ class GridPane(Vertical):
         match purpose:
             case "filter":
                 hint = "> 100 · = north · north · not null · empty: all rows"
-                self._ask.ask(
+                self.ask_line.ask(
                     purpose, f"Filter {one_line(cell_text(name), 20)}:", filter_text(feed.arrangement, name), hint
                 )
             case "search":
-                self._ask.ask(purpose, "Search:", feed.arrangement.search, "text in any column · empty: all rows")
+                self.ask_line.ask(purpose, "Search:", feed.arrangement.search, "text in any column · empty: all rows")
             case "row":
-                self._ask.ask(purpose, "Go to row:", hint=f"1 to {feed.total:,}")
+                self.ask_line.ask(purpose, "Go to row:", hint=f"1 to {feed.total:,}")
             case "export" | "confirm":
                 hint = "an ending says the format: .csv .tsv .json .jsonl .parquet .xlsx"
-                self._ask.ask("export", "Export to:", f"{feed.table}.csv", hint)
+                self.ask_line.ask("export", "Export to:", f"{feed.table}.csv", hint)
 
     def action_statistics(self) -> None:
         """Show the statistics of the column under the cursor, or show them no more."""
@@ -234,7 +376,7 @@ class GridPane(Vertical):
     def action_chart(self) -> None:
         """Draw a chart of the rows that are left."""
         if self.view.feed.ready:
-            from ba_tui.faces.tui.charts.screen import ChartScreen  # noqa: PLC0415 - loaded for the first chart
+            from ba_tui.faces.tui.chart_pane import ChartScreen  # noqa: PLC0415 - loaded for the first chart
 
             feed = self.view.feed
             self.app.push_screen(ChartScreen(self._datasets, feed.table, feed.arrangement))  # pyright: ignore[reportUnknownMemberType] - App is generic
@@ -274,8 +416,9 @@ class GridPane(Vertical):
             self.view.select(all_rows=everything)
 
     def action_copy(self, format: CopyFormat) -> None:
-        """The selected cells, else the one under the cursor."""
-        self._do(self._copy(self.view.selected, format))
+        """Copy the selected cells, else the one at the cursor."""
+        if self.view.feed.ready:
+            self.perform(partial(self._copy, self.view.selected, format))
 
     async def _copy(self, selected: CellSelection, format: CopyFormat) -> None:
         text, note = await selected.text(self.view.feed, format)
@@ -283,61 +426,21 @@ class GridPane(Vertical):
 
     def action_mention(self) -> None:
         """Name the selected cells in the prompt."""
-        self._do(self._mention(self.view.selected))
+        if self.view.feed.ready:
+            self.perform(partial(self._mention, self.view.selected))
 
     async def _mention(self, selected: CellSelection) -> None:
         self.post_message(MentionWanted(await selected.mention(self.view.feed)))
 
-    async def _export(self, path: str, *, confirmed: bool) -> None:
+    async def save(self, path: str, *, confirmed: bool) -> None:
+        feed = self.view.feed
         self.say(f"Writing {path} … Esc cancels")
-        try:
-            done = await self._datasets.exports.table(
-                self.view.feed.table, path, self.view.feed.arrangement, confirmed=confirmed
-            )
-        except NeedsConfirmation as error:
-            self.say(str(error))
-            self._target = path
-            self._ask.ask("confirm", "Write it anyway? y/n:", hint="n")
-            return
-        self.say(f"Wrote {count(self.view.feed.total, 'row')} to {done.path} ({byte_size(done.size)}).")
+        done = await self._datasets.exports.table(feed.table, path, feed.arrangement, confirmed=confirmed)
+        self.say(f"Wrote {count(feed.total, 'row')} to {done.path} ({byte_size(done.size)}).")
 
-    def _do(self, work: Awaitable[None]) -> None:
-        """Work that may take a while; its errors become a line."""
-        self.say("")
-        self.run_worker(partial(self._done, work), group="work", exclusive=True, exit_on_error=False)
-
-    async def _done(self, work: Awaitable[None]) -> None:
-        try:
-            if self.view.feed.ready:
-                await work
-        except BaError as error:
-            self.say(error.with_hint)
-
-    # The input line, and Esc
-
-    @property
-    def _ask(self) -> AskLine:
-        return self.query_one(AskLine)
-
-    @on(AskLine.Left)
-    def _left(self, event: AskLine.Left) -> None:
-        event.stop()
-        self._ask.close()
-        self.view.focus()
-
-    @on(AskLine.Answered)
-    def _answered(self, event: AskLine.Answered) -> None:
-        event.stop()
-        self._ask.close()
-        self.view.focus()
-        try:
-            self._answer(event)
-        except UsageError as error:
-            self.say(error.with_hint)
-
-    def _answer(self, event: AskLine.Answered) -> None:
-        view, text = self.view, event.text.strip()
-        match event.purpose:
+    def answer(self, purpose: Purpose, text: str) -> None:
+        view = self.view
+        match purpose:
             case "filter":
                 column = view.feed.columns[view.cursor[1]]
                 self._arrange(filtered_by(view.feed.arrangement, column, text), "filtering")
@@ -346,23 +449,49 @@ class GridPane(Vertical):
             case "row":
                 number = text.replace(",", "")
                 if not number.isdecimal():
-                    raise UsageError(f"{text or 'Nothing'} is no number of a row.")
+                    raise UsageError(f"{text or 'Nothing'} is not a row number.")
                 view.go(int(number) - 1)
-            case "export":
-                self._do(self._export(text, confirmed=False))
-            case "confirm":
-                if text.casefold() in {"y", "yes"}:
-                    self._do(self._export(self._target, confirmed=True))
-                else:
-                    self.say("Nothing was written.")
+            case "export" | "confirm":
+                super().answer(purpose, text)
 
     def action_back(self) -> None:
-        """Stop what is under way, else let go of the selection; else Esc is for whoever shows the grid."""
-        working = [each for each in self.workers if each.node is self and each.group == "work" and each.is_running]
+        """Stop the running work, else clear the selection, else leave Esc to the screen."""
         if self.view.cancel():
             self.say("Cancelled. The rows are as before.")
-        elif working:
-            working[0].cancel()
+        elif self.cancel():
             self.say("Cancelled.")
         elif not self.view.deselect():
             raise SkipAction
+
+
+class GridScreen(ModalScreen[None]):
+    """The table ``name`` of the session, with the cursor ``at`` a row, from 0, and a column."""
+
+    DEFAULT_CSS = """
+    GridScreen { background: $surface; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,f4", "close", "Close", show=False)]
+
+    def __init__(self, datasets: Datasets, name: str, at: tuple[int, str] | None = None) -> None:
+        super().__init__()
+        self._at = at
+        self._datasets = datasets
+        self._table = name
+
+    def compose(self) -> ComposeResult:
+        yield GridPane(self._datasets, self._table)
+
+    def on_mount(self) -> None:
+        self.query_one(GridPane).view.focus()
+
+    @on(GridView.Changed)
+    def _go(self) -> None:
+        """Move the cursor to the wanted cell once the rows are loaded."""
+        view = self.query_one(GridPane).view
+        if self._at is not None and view.feed.ready and not view.busy:
+            (row, name), self._at = self._at, None
+            names = [column.name for column in view.feed.columns]
+            view.go(row, names.index(name) if name in names else None)
+
+    def action_close(self) -> None:
+        self.dismiss()

@@ -8,26 +8,25 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.tables import Finding
-from ba_tui.core.ports.traps import KINDS
+from ba_tui.core.ports.settings import KINDS
+from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.faces.tui.grid.feed import RowFeed
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
+from ba_tui.faces.tui.screens.list_screen import ListRow, ListScreen
+from ba_tui.faces.tui.screens.sheet import app_of
 
-TRAP_KEYS = "Enter shows the proof as a grid · m mute or unmute · Esc close"
 LONGEST = 600
 
 
-def warning_line(findings: Sequence[Finding], key: str) -> str:
-    """One line with the number of warnings and the first of them; empty where nothing is to be said."""
+def warning_line(findings: Sequence[TrapFinding], key: str) -> str:
+    """Return one line with the number of warnings and the first one; empty if there are none."""
     told = [each for each in findings if not each.muted]
     muted = len(findings) - len(told)
     if not told:
@@ -36,7 +35,7 @@ def warning_line(findings: Sequence[Finding], key: str) -> str:
 
 
 class GridWanted(Message):
-    """The rows of ``table`` should be shown."""
+    """Request to show the rows of ``table``."""
 
     def __init__(self, datasets: Datasets, table: str) -> None:
         super().__init__()
@@ -45,7 +44,7 @@ class GridWanted(Message):
 
 
 class WarningLine(Static):
-    """Hidden where there is no warning about the table of ``feed``."""
+    """Hidden if there is no warning about the table of ``feed``."""
 
     DEFAULT_CSS = """
     WarningLine { height: 1; color: $text-warning; display: none; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -55,13 +54,13 @@ class WarningLine(Static):
         super().__init__(classes="traps", markup=False)
         self._datasets = datasets
         self._feed = feed
-        self._findings: Sequence[Finding] = ()
+        self._findings: Sequence[TrapFinding] = ()
 
     def on_mount(self) -> None:
         self._look()
 
     def open(self) -> bool:
-        """Show the list of the warnings; False where there are none."""
+        """Show the list of warnings; return False if there are none."""
         if not self._findings:
             return False
         shown = TrapList(self._datasets, self._feed.table, self._findings)
@@ -79,70 +78,63 @@ class WarningLine(Static):
         self.update(paintable(line, newlines=False))
 
 
-class TrapList(Picker):
+class TrapList(ListScreen[TrapFinding]):
     """Enter runs the proof of a finding as a query and opens its rows. Dismissed with None."""
 
     FILTERED: ClassVar[bool] = False
-    DEFAULT_CSS = """
-    TrapList .detail { height: auto; max-height: 10; padding: 1 1 0 1; color: $text; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("m", "mute", "Mute or unmute")]
+    DETAIL: ClassVar[bool] = True
+    ENTER: ClassVar[str] = "show the proof as a grid"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("m", "mute", "mute or unmute")]
 
-    def __init__(self, datasets: Datasets, table: str, findings: Sequence[Finding]) -> None:
-        super().__init__(f"{table}: {count(len(findings), 'warning')}", [], keys=TRAP_KEYS)
+    def __init__(self, datasets: Datasets, table: str, findings: Sequence[TrapFinding]) -> None:
+        ordered = sorted(findings, key=lambda each: each.muted)
+        super().__init__(f"{table}: {count(len(findings), 'warning')}", list(map(_row, range(len(ordered)), ordered)))
         self._datasets = datasets
-        self._findings = sorted(findings, key=lambda each: each.muted)
-        self._list()
 
-    def on_mount(self) -> None:
-        self.query_one(".sheet").mount(Static(classes="detail", markup=False), before=self.query_one(".keys"))
+    def detail(self, row: ListRow[TrapFinding]) -> str:
+        finding = row.value
+        if finding is None:
+            return ""
+        kind = f"{finding.dataset}: {KINDS.get(finding.trap, finding.trap)} ({finding.trap})"
+        return f"{kind}\n{finding.message}\n{finding.proof}"[:2_000]
 
-    def _list(self) -> None:
-        self.choices = [
-            PickerChoice(str(number), (one_line(each.message, LONGEST), "muted" if each.muted else ""))
-            for number, each in enumerate(self._findings)
-        ]
+    def choose(self, row: ListRow[TrapFinding]) -> None:
+        if row.value:
+            self.say("Running the proof …")
+            self.run_worker(partial(self._prove, row.value), exclusive=True, exit_on_error=False)
 
-    @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
-        if self.highlighted:
-            each = self._findings[int(self.highlighted)]
-            words = f"{each.dataset}: {KINDS.get(each.trap, each.trap)} ({each.trap})\n{each.message}\n{each.proof}"
-            self.query_one(".detail", Static).update(paintable(words[:2_000]))
-
-    def choose(self, id: str) -> None:
-        self.say("Running the proof …")
-        self.run_worker(partial(self._prove, self._findings[int(id)]), exclusive=True, exit_on_error=False)
-
-    async def _prove(self, finding: Finding) -> None:
+    async def _prove(self, finding: TrapFinding) -> None:
         try:
             result = await self._datasets.query(finding.proof)
         except BaError as error:
             self.say(error.with_hint)
             return
-        self.say(TRAP_KEYS)
+        self.say("")
         self.post_message(GridWanted(self._datasets, result.handle))
 
     def action_mute(self) -> None:
-        """Report the kind of the chosen finding no more for its dataset, or report it again."""
-        if self.highlighted:
-            self.run_worker(
-                partial(self._mute, self._findings[int(self.highlighted)]), exclusive=True, exit_on_error=False
-            )
+        """Mute the kind of the finding at the cursor for its dataset, or report it again."""
+        if self.item:
+            self.run_worker(partial(self._mute, self.item), exclusive=True, exit_on_error=False)
 
-    async def _mute(self, finding: Finding) -> None:
+    async def _mute(self, finding: TrapFinding) -> None:
         muted = not finding.muted
         try:
             await self._datasets.mute(finding, muted=muted)
         except BaError as error:
             self.say(error.with_hint)
             return
-        self._findings = [
+        changed = (
             replace(each, muted=muted) if (each.trap, each.dataset) == (finding.trap, finding.dataset) else each
-            for each in self._findings
-        ]
-        self._list()
+            for each in (row.value for row in self.rows)
+            if each
+        )
+        self.rows = list(map(_row, range(len(self.rows)), changed))
         self.refill()
         what = f"{finding.trap} is {'muted' if muted else 'reported again'} for {finding.dataset}"
         self.say(f"{what}, also in later sessions. {'m unmutes it.' if muted else ''}")
+
+
+def _row(place: int, finding: TrapFinding) -> ListRow[TrapFinding]:
+    cells = (one_line(finding.message, LONGEST), "muted" if finding.muted else "")
+    return ListRow(str(place), cells, value=finding)

@@ -1,12 +1,12 @@
-"""The cells of a grid: a window of pages that are fetched as they come in sight, a cursor and a selection.
+"""The cells of a grid: pages that are fetched when they become visible, a cursor and a selection.
 
-A line-API view: what a key costs does not depend on the number of rows. Keys that do more than move are the pane's.
+A line-API view: the cost of a key does not depend on the number of rows. The pane handles other keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,11 +21,140 @@ from textual.worker import Worker
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, Column
-from ba_tui.faces.tui.grid.cells import NULL, at_right, cell_text, cell_width, fitted
-from ba_tui.faces.tui.grid.columns import GAP, ColumnPlace, ColumnPlan
-from ba_tui.faces.tui.grid.feed import RowFeed
-from ba_tui.faces.tui.grid.selection import CellSelection
-from ba_tui.faces.tui.widgets.line_view import LineView
+from ba_tui.core.text.cells import fit
+from ba_tui.faces.tui.grid.feed import NULL, CellSelection, RowFeed, at_right, cell_text, cell_width
+from ba_tui.faces.tui.inspector.row_view import LineView
+
+GAP = 2
+NARROWEST = 4
+"""Least width, in cells, at which the last column of the grid is shown in part."""
+MOST_WIDTH = 300
+
+
+class ColumnPlace(NamedTuple):
+    """A visible column: its number in the table, its position ``x`` and ``width``; ``whole`` if it is not cut off."""
+
+    column: int
+    x: int
+    width: int
+    frozen: bool
+    whole: bool
+
+
+class ColumnPlan:
+    """``measure`` returns the width that a column's visible cells need. Only the user can make a column narrower."""
+
+    def __init__(self, count: int, measure: Callable[[int], int]) -> None:
+        self._count = count
+        self._measure = measure
+        self._widths: dict[int, int] = {}
+        self._chosen: dict[int, int] = {}
+        """Widths that the user set."""
+        self._hidden: set[int] = set()
+        self._frozen = 0
+        self._left = 0
+        self.visible: Sequence[int] = range(count)
+        """In order."""
+
+    @property
+    def hidden(self) -> int:
+        return len(self._hidden)
+
+    @property
+    def frozen(self) -> int:
+        """The number of columns that stay visible."""
+        return sum(index < self._frozen for index in self.visible) if self._frozen else 0
+
+    def hide(self, index: int) -> int:
+        """Take a column out of sight, unless it is the last one; return the one that is there now."""
+        if len(self.visible) > 1:
+            after = self.step(index, 1)
+            self._hidden.add(index)
+            self._show()
+            return after if after != index else self.visible[-1]
+        return index
+
+    def show_all(self) -> None:
+        self._hidden.clear()
+        self._show()
+
+    def freeze(self, index: int) -> None:
+        """Keep the columns up to ``index`` in sight; the same again lets them go."""
+        self._frozen = 0 if self._frozen == index + 1 else index + 1
+        self._left = 0
+
+    def widen(self, index: int, by: int) -> None:
+        """Make a column wider or, with less than 0, narrower."""
+        self._chosen[index] = max(NARROWEST, min(MOST_WIDTH, self.width(index) + by))
+
+    def step(self, index: int, by: int) -> int:
+        """Return the visible column that many places from ``index``, or the last on that side."""
+        place = self.visible.index(index) if index in self.visible else 0
+        return self.visible[max(0, min(len(self.visible) - 1, place + by))]
+
+    def between(self, one: int, other: int) -> Sequence[int]:
+        """Return the visible columns from one to the other, both included."""
+        low, high = sorted((one, other))
+        return [index for index in self.visible[self._at(low) :] if index <= high]
+
+    def places(self, width: int, start: int) -> Sequence[ColumnPlace]:
+        """Return the columns between ``start`` and ``width``."""
+        places: list[ColumnPlace] = []
+        for index, frozen in self._shown():
+            limit = width - width // 3 if frozen else width
+            room = limit - start
+            needed = self.width(index)
+            if room < min(needed, NARROWEST):
+                if frozen:
+                    continue
+                break
+            places.append(ColumnPlace(index, start, min(needed, room), frozen, needed <= room))
+            start += places[-1].width + GAP
+        return places
+
+    def reveal(self, index: int, width: int, start: int) -> None:
+        """Scroll sideways so that a column is seen whole."""
+        if index < self._frozen:
+            return
+        if index < self._left:
+            self._left = index
+            return
+        places = self.places(width, start)
+        if any(place.column == index and place.whole for place in places):
+            return
+        frozen = [place for place in places if place.frozen]
+        room = width - (frozen[-1].x + frozen[-1].width + GAP if frozen else start)
+        first, at = index, self._at(index)
+        used = self.width(index)
+        while at > 0 and self.visible[at - 1] >= self._frozen:
+            used += self.width(self.visible[at - 1]) + GAP
+            if used > room:
+                break
+            at -= 1
+            first = self.visible[at]
+        self._left = max(self._left, first)
+
+    def width(self, index: int) -> int:
+        """Return the width of a column: the user's choice, else the width of its widest visible cell."""
+        if index in self._chosen:
+            return self._chosen[index]
+        width = self._widths[index] = max(self._widths.get(index, 1), self._measure(index))
+        return width
+
+    def _at(self, index: int) -> int:
+        """Return the place of the first visible column from ``index`` on."""
+        if not self._hidden:
+            return index
+        return next((place for place, each in enumerate(self.visible) if each >= index), len(self.visible) - 1)
+
+    def _shown(self) -> Sequence[tuple[int, bool]]:
+        frozen = [(index, True) for index in self.visible[: self.frozen]]
+        start = self._at(max(self._left, self._frozen))
+        return [*frozen, *((index, False) for index in self.visible[start : start + 400] if index >= self._frozen)]
+
+    def _show(self) -> None:
+        self.visible = [index for index in range(self._count) if index not in self._hidden]
+
 
 STRIPS = 500
 
@@ -67,7 +196,7 @@ class GridView(LineView, can_focus=True):
     ]
 
     class Changed(Message):
-        """The cursor, the selection, or what is shown is another."""
+        """The cursor, the selection or the visible part has changed."""
 
     class Failed(Message):
         """Rows can't be had; ``words`` say why in a line."""
@@ -138,7 +267,7 @@ class GridView(LineView, can_focus=True):
 
     @work(group="pages", exit_on_error=False)
     async def _read(self) -> None:
-        """Fetch pages until what is in sight is here; what was only passed by is not fetched."""
+        """Fetch pages until the visible rows are loaded; rows that were only scrolled past are not fetched."""
         try:
             while self.feed.lacks(*self._seen()):
                 await self.feed.fetch(*self._seen())
@@ -157,7 +286,7 @@ class GridView(LineView, can_focus=True):
 
     @property
     def _height(self) -> int:
-        """Rows that there is room for."""
+        """The number of rows that fit."""
         return max(1, self.scrollable_content_region.height - 1)
 
     @property
@@ -165,7 +294,7 @@ class GridView(LineView, can_focus=True):
         return self.scrollable_content_region.width
 
     def _lay_out(self, *, scrolled: bool = False) -> None:
-        """Work out again where everything stands; rows that were only ``scrolled`` are painted as before."""
+        """Compute the layout again; after scrolling, painted rows are reused."""
         if not self.feed.ready:
             return
         if self._planned != self.feed.columns:
@@ -248,7 +377,7 @@ class GridView(LineView, can_focus=True):
         segments = [Segment(" " * (self._gutter + 1), style)]
         for place in self._places:
             right = at_right(self.feed.columns[place.column])
-            segments.append(Segment(fitted(self._heading(place.column), place.width, right=right), style))
+            segments.append(Segment(fit(self._heading(place.column), place.width, right=right), style))
             segments.append(Segment(self._gap(place), style))
         return Strip(segments).adjust_cell_length(width, style)
 
@@ -261,7 +390,7 @@ class GridView(LineView, can_focus=True):
         for place in self._places:
             value = found[1][place.column] if found else ""
             text = NULL if value is None else cell_text(value)
-            text = fitted(text, place.width, right=at_right(self.feed.columns[place.column]))
+            text = fit(text, place.width, right=at_right(self.feed.columns[place.column]))
             marked_here = marked[0] <= place.column <= marked[1]
             under = here and place.column == self.cursor[1]
             if value is None or marked_here or under:
@@ -281,7 +410,7 @@ class GridView(LineView, can_focus=True):
         return "│".ljust(GAP) if last_frozen else " " * GAP
 
     def _marked(self, at: int) -> tuple[int, int]:
-        """The columns of a row that are selected, first and last."""
+        """Return the columns of a row that are selected, first and last."""
         if self.start is None or not min(self.start[0], self.cursor[0]) <= at <= max(self.start[0], self.cursor[0]):
             return (-1, -1)
         return min(self.start[1], self.cursor[1]), max(self.start[1], self.cursor[1])
@@ -300,11 +429,11 @@ class GridView(LineView, can_focus=True):
         self.go(self.cursor[0] + rows, self.plan.step(self.cursor[1], columns) if columns else None, select=select)
 
     def action_page(self, by: int) -> None:
-        """A screen up or down."""
+        """Move by a screen."""
         self.go(self.cursor[0] + by * (self._height - 1))
 
     def action_ends(self, rows: int, columns: int) -> None:
-        """To the first or last row, or column."""
+        """Move to the first or last row or column."""
         row = self.cursor[0] if not rows else 0 if rows < 0 else self.feed.total - 1
         visible = self.plan.visible
         self.go(row, (visible[0] if columns < 0 else visible[-1]) if columns and visible else None)
@@ -327,7 +456,7 @@ class GridView(LineView, can_focus=True):
         self.post_message(self.Changed())
 
     def select(self, *, all_rows: bool = False) -> None:
-        """Select while moving from here on; or everything at once."""
+        """Select while the cursor moves from here on, or select everything."""
         if not self.feed.ready:
             return
         self.selecting, self.start = not all_rows, self.cursor
@@ -338,13 +467,13 @@ class GridView(LineView, can_focus=True):
 
     @property
     def selected(self) -> CellSelection:
-        """The selected cells; the one under the cursor when none are."""
+        """Return the selected cells, else the one at the cursor."""
         start = self.start or self.cursor
         low, high = sorted((start[0], self.cursor[0]))
         return CellSelection(low, high - low + 1, tuple(self.plan.between(start[1], self.cursor[1])))
 
     def deselect(self) -> bool:
-        """False when nothing was selected."""
+        """Return False when nothing was selected."""
         if self.start is None and not self.selecting:
             return False
         self.start, self.selecting = None, False
@@ -353,7 +482,7 @@ class GridView(LineView, can_focus=True):
         return True
 
     def reshaped(self, column: int) -> None:
-        """Columns were hidden, shown or frozen; the cursor goes to ``column``."""
+        """Lay out changed columns and move the cursor to ``column``."""
         self.cursor = (self.cursor[0], column)
         self._lay_out()
         self._reveal()

@@ -1,10 +1,11 @@
-"""A change of one file as rows: unified or side by side, changed words marked, unchanged lines folded away."""
+"""Rows of a diff, unified or side by side, and choosing some of its hunks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import Any
 
 from ba_tui.core.results import Diff
 from ba_tui.core.text.patterns import regex
@@ -49,7 +50,7 @@ class DiffChange:
 
 
 def compare(before: str | None, after: str) -> DiffChange:
-    """Line by line. Slow for long files that share little: call it in a thread."""
+    """Compare line by line. Slow for long files that share little: call it in a thread."""
     old, new = _lines(before or ""), _lines(after)
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
@@ -82,17 +83,17 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int,
 
 
 def unified(change: DiffChange, context: int = CONTEXT) -> list[GridRow]:
-    """Removed lines above added ones, each with its sign, so that it reads without colour."""
+    """Yield removed lines above added ones, each with its sign."""
     return [row for step in steps(change, context) for row in step_rows(change, step, split=False)]
 
 
 def side_by_side(change: DiffChange, context: int = CONTEXT) -> list[GridRow]:
-    """Old on the left, new on the right."""
+    """Yield rows with the old line on the left and the new one on the right."""
     return [row for step in steps(change, context) for row in step_rows(change, step, split=True)]
 
 
 def step_rows(change: DiffChange, step: DiffBlock | int, *, split: bool) -> list[GridRow]:
-    """One block of ``steps``, or the line that stands for those folded away."""
+    """Yield the rows of one block, or the line for folded ones."""
     digits = _digits(change)
     if isinstance(step, int):
         return [_fold(step, digits)]
@@ -110,7 +111,7 @@ def step_rows(change: DiffChange, step: DiffBlock | int, *, split: bool) -> list
 
 
 def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> list[GridRow]:
-    """The file's name and counts, then the change."""
+    """Return a row with the file's name and line counts, then the change."""
     change = compare(display.before, display.after)
     kind = "new file  " if display.before is None else ""
     head = line(
@@ -126,7 +127,7 @@ def diff_rows(display: Diff, *, split: bool = False, context: int = CONTEXT) -> 
 
 
 def patch(display: Diff) -> str:
-    """The change in the form that patch programs read, for the clipboard."""
+    """Return the change in the form that patch programs read, for the clipboard."""
     change = compare(display.before, display.after)
     old = "/dev/null" if display.before is None else display.path
     lines = [f"--- {old}\n", f"+++ {display.path}\n"]
@@ -159,7 +160,7 @@ def _span(start: int, end: int) -> str:
 
 
 def steps(change: DiffChange, context: int = CONTEXT) -> Iterator[DiffBlock | int]:
-    """Blocks with their context; a number stands for that many unchanged lines folded away."""
+    """Yield blocks with their context; a number replaces that many unchanged lines."""
     last = len(change.blocks) - 1
     for index, block in enumerate(change.blocks):
         size = block.i2 - block.i1
@@ -176,7 +177,7 @@ def steps(change: DiffChange, context: int = CONTEXT) -> Iterator[DiffBlock | in
 
 
 def _pairs(change: DiffChange, block: DiffBlock) -> Iterator[tuple[GridCell, GridCell]]:
-    """A changed block row by row: what left and what came, an empty cell where one side is longer."""
+    """Yield the rows of a changed block: removed and added lines, with an empty cell where one side is longer."""
     digits = _digits(change)
     for step in range(max(block.i2 - block.i1, block.j2 - block.j1)):
         i, j = block.i1 + step, block.j1 + step
@@ -190,7 +191,7 @@ def _pairs(change: DiffChange, block: DiffBlock) -> Iterator[tuple[GridCell, Gri
 
 
 def _marked(old: str | None, new: str | None) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Pieces of both lines; words that differ carry a role of their own when the lines are alike at all."""
+    """Return the pieces of both lines; if the lines are similar, different words are marked."""
     left, right = _shown(old), _shown(new)
     plain = ((left, "removed"),), ((right, "added"),)
     if old is None or new is None or len(left) + len(right) > LONG_LINE:
@@ -224,3 +225,115 @@ def _fold(hidden: int, digits: int) -> GridRow:
 
 def _digits(change: DiffChange) -> int:
     return len(str(max(len(change.before), len(change.after), 1)))
+
+
+# Hunks of a diff. Pure, and slow for long files: call it in a thread.
+
+NEAR = 1
+"""Maximum unchanged lines within one change."""
+ONE_EDIT = frozenset({"path", "old_string", "new_string", "replace_all"})
+EDITS = frozenset({"path", "edits"})
+
+
+@frozen
+class Hunks:
+    """``of`` names, for each changed block in order, the change it belongs to, from 0."""
+
+    change: DiffChange
+    of: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return self.of[-1] + 1 if self.of else 0
+
+
+def hunks(diff: Diff) -> Hunks:
+    """Return the changes of one file."""
+    change = compare(diff.before, diff.after)
+    found: list[int] = []
+    last: DiffBlock | None = None
+    for block in change.blocks:
+        if block.same:
+            continue
+        near = last is not None and block.i1 - last.i2 <= NEAR
+        found.append(found[-1] if near else (found[-1] + 1 if found else 0))
+        last = block
+    return Hunks(change, tuple(found))
+
+
+def hunk_rows(of: Hunks, *, split: bool) -> Iterator[GridRow | int]:
+    """Yield the rows of a diff, and the number of each change before its first row."""
+    places = iter(of.of)
+    begun = -1
+    for step in steps(of.change):
+        if not isinstance(step, int) and not step.same and (place := next(places)) != begun:
+            begun = place
+            yield place
+        yield from step_rows(of.change, step, split=split)
+
+
+def merged(of: Hunks, accepted: frozenset[int]) -> str:
+    """Return the text when only the accepted changes are made."""
+    change, places = of.change, iter(of.of)
+    lines: list[str] = []
+    for block in change.blocks:
+        taken = block.same or next(places) in accepted
+        lines += change.after[block.j1 : block.j2] if taken else change.before[block.i1 : block.i2]
+    return "".join(lines)
+
+
+def can_say(args: Mapping[str, Any], diff: Diff) -> bool:
+    """Return whether a choice of its changes can be put into the arguments of the call."""
+    return _whole(args, diff) is not None or _is_edit(args, diff)
+
+
+def said(args: Mapping[str, Any], diff: Diff, wanted: str) -> dict[str, Any] | None:
+    """Return the arguments with which the same call leads to ``wanted`` instead; None when they can't be found."""
+    if (key := _whole(args, diff)) is not None:
+        return {**args, key: wanted}
+    pair = _replacement(diff.before or "", wanted) if _is_edit(args, diff) else None
+    if pair is None:
+        return None
+    rest = {
+        key: value for key, value in args.items() if key not in {"old_string", "new_string", "replace_all", "edits"}
+    }
+    return {**rest, "old_string": pair[0], "new_string": pair[1]}
+
+
+def _whole(args: Mapping[str, Any], diff: Diff) -> str | None:
+    """Return the argument that is all of the new text."""
+    if "old_string" in args or "edits" in args:
+        return None
+    found = [key for key, value in args.items() if isinstance(value, str) and value == diff.after]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_edit(args: Mapping[str, Any], diff: Diff) -> bool:
+    """Return whether the call replaces texts in one plain file, not in a notebook."""
+    one = {"path", "old_string", "new_string"} <= args.keys() <= ONE_EDIT
+    texts = diff.before is not None and "\r" not in diff.before + diff.after
+    return (one or not EDITS ^ args.keys()) and texts and not diff.path.endswith(".ipynb")
+
+
+def _replacement(before: str, wanted: str) -> tuple[str, str] | None:
+    """Return a replacement of a text that occurs once in ``before``, which gives ``wanted``."""
+    change = compare(before, wanted)
+    changed = [block for block in change.blocks if not block.same]
+    if not changed:
+        return None
+    (i1, i2), (j1, j2) = (changed[0].i1, changed[-1].i2), (changed[0].j1, changed[-1].j2)
+    more = 1
+    while True:
+        old = "".join(change.before[i1:i2])
+        if old and _stands_once(before, old):
+            return old, "".join(change.after[j1:j2])
+        above, below = min(more, i1), min(more, len(change.before) - i2)
+        if not above and not below:
+            return None
+        i1, j1, i2, j2 = i1 - above, j1 - above, i2 + below, j2 + below
+        more *= 2
+
+
+def _stands_once(text: str, part: str) -> bool:
+    at = text.find(part)
+    return at >= 0 and text.find(part, at + 1) < 0

@@ -1,12 +1,11 @@
-"""The whole of a stored result, however large: only the lines that are seen are read, in a thread, and kept a while.
-
-Where the result lies is the reader's affair; how a line is painted is the view's.
-"""
+"""The whole of a stored result, however large: only visible lines are read, in a thread, and cached."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, overload
 
 from rich.segment import Segment
@@ -14,6 +13,7 @@ from rich.style import Style
 from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.events import Key
 from textual.geometry import Size
 from textual.message import Message
 from textual.selection import Selection
@@ -21,22 +21,133 @@ from textual.strip import Strip
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import Artifact
-from ba_tui.faces.tui.inspector.finding import SearchHit, marked
+from ba_tui.core.text.cells import width_of
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Whole
 from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, folds, line, painted, width_of
-from ba_tui.faces.tui.inspector.terminal import output_rows
+from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, folds, line, painted
+from ba_tui.faces.tui.inspector.source import output_rows
+from ba_tui.faces.tui.widgets.text_fields import without_last
+
+HITS = 500
+"""Lines with a hit that are looked up at a time."""
+NEXT = frozenset({"n", "enter", "down"})
+PREVIOUS = frozenset({"N", "shift+enter", "up"})
+LETTER_KEYS = "n next  N previous  / other words  Esc closes "
+OTHER_KEYS = "Enter next  ↑ previous  Ctrl+F other words  Esc closes "
+
+
+class SearchHit:
+    """``due``: there is something to look up; ``look`` does it, in a thread."""
+
+    def __init__(self, whole: Whole) -> None:
+        self.words = ""
+        self.pattern: re.Pattern[str] | None = None
+        self.due = False
+        self._whole = whole
+        self.typing = True
+        """Whether letters are words to look for; False once they are looked for."""
+        self._lines: list[int] = []
+        self._all = False
+        self._at = -1
+        self._by = 0
+        self._fault = ""
+
+    @property
+    def found(self) -> int:
+        """Lines found so far."""
+        return len(self._lines)
+
+    def typed(self, event: Key) -> bool:
+        """Process one key; return False if the search does not use it."""
+        if not self.typing:
+            if event.key not in NEXT | PREVIOUS:
+                return False
+            self._by, self.due = (1 if event.key in NEXT else -1), True
+        elif event.key == "enter":
+            self._begin()
+        elif event.key in {"backspace", "ctrl+h"}:
+            self.words = without_last(self.words)
+        elif event.key == "ctrl+u":
+            self.words = ""
+        elif event.character and event.is_printable:
+            self.words += event.character
+        else:
+            return False
+        return True
+
+    def _begin(self) -> None:
+        self.typing, self._lines, self._all, self._at, self._by, self._fault = False, [], False, -1, 0, ""
+        parts = [re.escape(word) for word in self.words.split()]
+        self.pattern = re.compile("|".join(parts), re.IGNORECASE) if parts else None
+        self.due = bool(parts)
+
+    def look(self, top: int) -> int | None:
+        """Return the line of the first hit from ``top`` on, or of the next one; None if there is none. Slow."""
+        self.due = False
+        try:
+            while not self._all and (
+                not self._lines or self._lines[-1] < top or self._at + self._by >= len(self._lines)
+            ):
+                self._more()
+        except BaError as error:
+            self._fault = str(error)
+        if not self._lines:
+            return None
+        if self._at < 0:
+            self._at = bisect_left(self._lines, top)
+        else:
+            self._at += self._by
+        self._at %= len(self._lines)
+        return self._lines[self._at]
+
+    def _more(self) -> None:
+        start = self._lines[-1] + 1 if self._lines else 1
+        hits = self._whole.reader.search(self._whole.ref, self.words, HITS, start)
+        self._lines += [hit.line for hit in hits]
+        self._all = len(hits) < HITS
+
+    def bar(self, width: int, *, letters: bool) -> str:
+        """Return the last row while searching. ``letters``: letters are keys."""
+        words = paintable(self.words, newlines=False)
+        if self.typing:
+            text, keys = f" Find: {words}_", "Enter finds  Esc closes "
+        else:
+            text = f" Find: {words}  {self._tally()}"
+            keys = LETTER_KEYS if letters else OTHER_KEYS
+        return text.ljust(width - len(keys)) + keys if len(text) + len(keys) < width else text
+
+    def _tally(self) -> str:
+        if self._fault:
+            return self._fault
+        if not self._lines:
+            return "nothing found" if self._all else "looking …"
+        return f"hit {self._at + 1:,} of {len(self._lines):,}{'' if self._all else ' or more'}"
+
+
+def marked(segment: Segment, pattern: re.Pattern[str]) -> Iterator[Segment]:
+    """Yield the same text with hits in reverse video."""
+    text, style, _ = segment
+    place = 0
+    for found in pattern.finditer(text):
+        if found.start() > place:
+            yield Segment(text[place : found.start()], style)
+        yield Segment(found.group(), (style or Style()) + Style(reverse=True))
+        place = found.end()
+    if place < len(text):
+        yield Segment(text[place:], style)
+
 
 PAGE = 200
 KEPT = 40
-"""Pages in memory: what is selected with the mouse should still be there when it is copied."""
+"""Pages in memory, enough for text that is selected with the mouse and then copied."""
 LONGEST = 10_000
 """Characters of a line that are shown."""
 SELECTED = 10_000
 """Lines that a selection gives at most."""
 
 
-class Paged(RowView):
+class PagedView(RowView):
     """Line by line. ``failed`` is shown, with the reason before it, when the result can't be read any more.
     ``letters``: single letters are keys.
     """
@@ -47,7 +158,7 @@ class Paged(RowView):
     ]
 
     class Known(Message):
-        """What the result is."""
+        """The size of the result is known."""
 
         def __init__(self, artifact: Artifact) -> None:
             super().__init__()
@@ -84,7 +195,7 @@ class Paged(RowView):
             self._give_up("The stored result was deleted by the clean-up. This is the model's copy:")
             return
         self._ready, self._total = True, artifact.lines
-        self._wanted = _Lines(self, artifact.lines)
+        self._wanted = _FileRows(self, artifact.lines)
         self._keep(0, first)
         self._fold()
 
@@ -99,7 +210,7 @@ class Paged(RowView):
     def line_count(self) -> int:
         return self._total if self._ready else super().line_count
 
-    # Layout: the view is as high as the file has lines, whatever they fold to; what is seen is folded when it is.
+    # Layout: the view has one row for each line of the file; only visible lines are folded.
 
     def _fold(self) -> None:
         if not self._ready:
@@ -115,7 +226,7 @@ class Paged(RowView):
         self.refresh()
 
     def _overhang(self) -> int:
-        """Lines to scroll further, because the last ones fold into more than there is room for."""
+        """Return lines to scroll further, because the last ones fold into more than there is room for."""
         height, used, number = self.scrollable_content_region.height, 0, self._total
         space = max(1, self._width - self._margin)
         while number > 0 and used < height:
@@ -131,14 +242,14 @@ class Paged(RowView):
         return len(f"{self._total}") + 2
 
     def row(self, number: int) -> GridRow:
-        """A line of the file, counted from 0; an empty one while it is read."""
+        """Return a line of the file, counted from 0; an empty one while it is read."""
         index, place = divmod(number, PAGE)
         page = self._pages.get(index, ())
         cell = page[place][0] if place < len(page) else GridCell()
         return (GridCell(cell.pieces, f"{number + 1:>{self._margin - 2}}  "),)
 
     def _window(self) -> GridLayout:
-        """Which lines are seen, and how they fold."""
+        """Return which lines are seen, and how they fold."""
         top, height = int(self.scroll_offset.y), self.scrollable_content_region.height
         at = (top, height, self._width, int(self.wrap))
         if self._seen is not None and self._seen_at == at:
@@ -166,7 +277,7 @@ class Paged(RowView):
 
     @work(group="pages", exit_on_error=False)
     async def _read_seen(self) -> None:
-        """Read what is in sight until all of it is there; what was only passed by is not."""
+        """Read the pages of the visible lines until none is missing."""
         try:
             while (missing := self._missing()) is not None:
                 try:
@@ -212,7 +323,7 @@ class Paged(RowView):
 
     @property
     def searching(self) -> bool:
-        """Whether what is typed goes to the search."""
+        """Whether keys are typed into the search."""
         return self.finding is not None and self.finding.typing
 
     def action_search(self) -> None:
@@ -271,10 +382,10 @@ class Paged(RowView):
         return "\n".join(texts), "\n"
 
 
-class _Lines(Sequence[GridRow]):
+class _FileRows(Sequence[GridRow]):
     """The file's lines as the view's rows."""
 
-    def __init__(self, paged: Paged, total: int) -> None:
+    def __init__(self, paged: PagedView, total: int) -> None:
         self._paged = paged
         self._total = total
 
@@ -292,7 +403,7 @@ class _Lines(Sequence[GridRow]):
 
 
 def read_page(whole: Whole, index: int) -> list[GridRow]:
-    """One page, for a thread. Raises StorageError."""
+    """Read one page; call it in a thread. Raises StorageError."""
     texts: list[str] = []
     while len(texts) < PAGE:
         page = whole.reader.lines(whole.ref, index * PAGE + len(texts) + 1, PAGE - len(texts))

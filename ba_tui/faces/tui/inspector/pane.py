@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,22 +18,118 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static, Tree
 
-from ba_tui.core.displays.charts import Chart
+from ba_tui.core.displays import Chart
 from ba_tui.core.errors import BaError
+from ba_tui.core.results import Table
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, count
+from ba_tui.core.values import frozen
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.displays.renderer import Build
-from ba_tui.faces.tui.displays.renderers import renderer_of
-from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.model import CallState, DataTable, Inspected, Whole
+from ba_tui.faces.tui.displays.renderer import Build, renderer_of
+from ba_tui.faces.tui.grid.feed import LOOK, output_format
+from ba_tui.faces.tui.inspector.json_values import LOOK as JSON_LOOK
+from ba_tui.faces.tui.inspector.json_values import JsonView, Parsed, argument_rows, begins_like_json, parsed_json
+from ba_tui.faces.tui.inspector.model import CallState, DataTable, InspectorValue, Whole
+from ba_tui.faces.tui.inspector.paged import PagedView
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, marked, painted
-from ba_tui.faces.tui.inspector.terminal import output_rows
-from ba_tui.faces.tui.inspector.views import MOST, ResultViews, ViewName, table_name, text_of, views_of
+from ba_tui.faces.tui.inspector.source import output_rows
+from ba_tui.faces.tui.meters import duration
 
-if TYPE_CHECKING:
-    from ba_tui.faces.tui.inspector.paged import Paged
+MOST = 1_000_000
+"""Bytes of a stored result that are read as JSON, or copied."""
+
+ViewName: TypeAlias = Literal["tree", "result", "pages", "grid", "chart"]
+"""A tree of JSON; the result in the conversation; the stored result by pages; a table or a chart of the session's data.
+"""
+
+
+@frozen
+class ResultViews:
+    """``value``: what a tree shows; ``table``: what a grid shows."""
+
+    names: tuple[ViewName, ...] = ("result",)
+    value: Parsed = None
+    table: DataTable | None = None
+
+    def after(self, name: ViewName) -> ViewName:
+        """Return the view that follows ``name``, round the end."""
+        return self.names[(self.names.index(name) + 1) % len(self.names)]
+
+    def words(self, name: ViewName) -> str:
+        """Return what the key that leads to it is called."""
+        result = "text" if "tree" in self.names else "short form"
+        return {"result": result, "pages": "whole text"}.get(name, name)
+
+
+async def views_of(inspected: InspectorValue) -> ResultViews:
+    """Read the data off the UI loop."""
+    if inspected.datasets and isinstance(inspected.display, Chart):
+        return ResultViews(("chart",))
+    # Some displays (a diff, a table, todos) show more than the text that they were made of.
+    complete = inspected.display is not None and renderer_of(inspected.display).complete
+    names: list[ViewName] = ["result"]
+    if inspected.whole:
+        names = ["result", "pages"] if complete else ["pages", "result"]
+    if result := _result(inspected):
+        return ResultViews(("grid", *names), None, result)
+    value = None if complete else await _json(inspected)
+    table = None if complete or value is not None else await asyncio.to_thread(_output, inspected)
+    found: list[ViewName] = [*(["tree"] if value is not None else []), *names, *(["grid"] if table else [])]
+    return ResultViews(tuple(found), value, table)
+
+
+def _result(inspected: InspectorValue) -> DataTable | None:
+    """Return the result of a query, which the engine keeps."""
+    display = inspected.display
+    if inspected.datasets and isinstance(display, Table) and display.handle:
+        return DataTable(inspected.datasets, display.handle)
+    return None
+
+
+def _output(inspected: InspectorValue) -> DataTable | None:
+    """Return output that can become a table. Reads files."""
+    if inspected.datasets is None:
+        return None
+    try:
+        text = inspected.whole.reader.read(inspected.whole.ref, 0, LOOK).text if inspected.whole else text_of(inspected)
+    except BaError:
+        return None
+    format = output_format(text)
+    return DataTable(inspected.datasets, "", format) if format else None
+
+
+def text_of(inspected: InspectorValue) -> str:
+    """Return the result without gutters and decoration."""
+    display = inspected.display
+    return renderer_of(display).text(display) if display else inspected.text
+
+
+async def table_name(table: DataTable, inspected: InspectorValue) -> str:
+    """Return the name of the table; make the table first if necessary. Raises BaError."""
+    if table.name:
+        return table.name
+    ref = inspected.whole.ref if inspected.whole else None
+    return (await table.datasets.register_output(text_of(inspected), table.format, ref)).name
+
+
+async def _json(inspected: InspectorValue) -> Parsed:
+    if inspected.whole:
+        return await asyncio.to_thread(_stored, inspected.whole)
+    text = text_of(inspected)
+    return await asyncio.to_thread(parsed_json, text) if begins_like_json(text) else None
+
+
+def _stored(whole: Whole) -> Parsed:
+    """Return the parsed JSON of a stored result; None if it is no JSON, larger than MOST or unreadable."""
+    try:
+        if not begins_like_json(whole.reader.read(whole.ref, 0, JSON_LOOK).text):
+            return None
+        page = whole.reader.read(whole.ref, 0, MOST)
+    except BaError:
+        return None
+    return parsed_json(page.text) if page.last else None
+
 
 WIDE = 120
 """Columns from which a diff opens side by side."""
@@ -49,9 +145,8 @@ STATE_COLOURS: dict[CallState, str] = {
 
 
 class Inspector(Widget):
-    """Arguments above, result below. ``show`` replaces both.
-
-    ``beside``: it stands beside the conversation, where single letters go to the input and are no keys.
+    """Arguments above, result below; ``show`` replaces both. ``beside``: it is shown beside the conversation, where
+    single letters go to the input.
     """
 
     DEFAULT_CSS = """
@@ -83,12 +178,12 @@ class Inspector(Widget):
     """Diffs side by side; None decides by the width."""
 
     class Closed(Message):
-        """The person wants it away."""
+        """The user closed it."""
 
-    def __init__(self, inspected: Inspected | None = None, *, beside: bool = False, id: str | None = None) -> None:
+    def __init__(self, inspected: InspectorValue | None = None, *, beside: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self._beside = beside
-        self.inspected = inspected or Inspected("")
+        self.inspected = inspected or InspectorValue("")
         self._shown_split: bool | None = None
         self._views = ResultViews()
         self._view: ViewName = "result"
@@ -118,7 +213,7 @@ class Inspector(Widget):
     def _split(self) -> bool:
         return self.outer_size.width >= WIDE if self.split is None else self.split
 
-    async def show(self, inspected: Inspected) -> None:
+    async def show(self, inspected: InspectorValue) -> None:
         """Show this call instead."""
         self.inspected = inspected
         views = await views_of(inspected)
@@ -144,21 +239,17 @@ class Inspector(Widget):
         place = self.query_one("#result", Vertical)
         await place.remove_children()
         if self._view == "tree":
-            from ba_tui.faces.tui.inspector.json_view import JsonView  # noqa: PLC0415 - only for JSON
-
             await place.mount(JsonView(self._views.value, id="tree"))
         elif self._view == "grid" and self._views.table:
             await self._show_grid(place, self._views.table)
         elif self._view == "chart" and inspected.datasets and isinstance(inspected.display, Chart):
-            from ba_tui.faces.tui.charts.pane import pane_of  # noqa: PLC0415 - only for charts
+            from ba_tui.faces.tui.chart_pane import pane_of  # noqa: PLC0415 - only for charts
 
             await place.mount(pane_of(inspected.display, inspected.datasets, letters=not self._beside))
         elif inspected.whole and self._view == "pages":
-            from ba_tui.faces.tui.inspector.paged import Paged  # noqa: PLC0415 - only for what is stored
-
-            await place.mount(Paged(inspected.whole, inspected.text, letters=not self._beside, id="sheet"))
-        elif inspected.display and (make := renderer_of(inspected.display).widget):
-            await place.mount(make(inspected.display))
+            await place.mount(PagedView(inspected.whole, inspected.text, letters=not self._beside, id="sheet"))
+        elif inspected.display and (renderer := renderer_of(inspected.display)).has_widget:
+            await place.mount(renderer.widget(inspected.display))
         else:
             view = RowView(word_wrap=inspected.display is None or renderer_of(inspected.display).word_wrap, id="sheet")
             await place.mount(view)
@@ -186,20 +277,20 @@ class Inspector(Widget):
         self.query_one(".keys", Static).update(" · ".join(keys))
 
     def action_full_screen(self) -> None:
-        """Beside the conversation; else Enter opens and closes a branch of a tree."""
+        """Show it over the whole screen; there, Enter opens and closes branches of a tree."""
         if not self._beside and self._view == "tree":
             self.query_one("#tree", Tree).action_toggle_node()
         elif self._beside:
             self.app.push_screen(InspectorScreen(self.inspected))  # pyright: ignore[reportUnknownMemberType] - App is generic
 
     async def action_other_view(self) -> None:
-        """The next view of the same result."""
+        """Show the next view of the result."""
         if len(self._views.names) > 1:
             self._view = self._views.after(self._view)
             await self._show_result()
             self.focus()
 
-    def on_paged_known(self, event: Paged.Known) -> None:
+    def on_paged_view_known(self, event: PagedView.Known) -> None:
         event.stop()
         about = event.artifact
         self._say_label(f"{byte_size(about.size)}, {count(about.lines, 'line')}")
@@ -227,7 +318,7 @@ class Inspector(Widget):
 
     @on(RowView.LaidOut, "#sheet")
     def _seek(self, event: RowView.LaidOut) -> None:
-        """Mark the line that the inspector was opened for, and bring it into sight."""
+        """Mark the line that the inspector was opened for, and scroll to it."""
         view, sought = event.view, self.inspected.sought
         rows = (at for at, row in enumerate(view.rows) if sought in " ".join(cell.text for cell in row))
         at = next(rows, None) if sought else None
@@ -243,7 +334,7 @@ class Inspector(Widget):
         self.post_message(self.Closed())
 
     def action_copy(self) -> None:
-        """What is selected; else what has the focus: the arguments, or the result."""
+        """Copy the selection, else the focused part: the arguments or the result."""
         if selected := self.screen.get_selected_text():
             self.post_message(CopyToClipboard(selected))
             return
@@ -282,8 +373,8 @@ class Inspector(Widget):
             self.focus()
 
 
-def builds(inspected: Inspected, *, split: bool = False) -> list[Build]:
-    """Functions that make the rows of the result, quick one first; each may run in a thread."""
+def builds(inspected: InspectorValue, *, split: bool = False) -> list[Build]:
+    """Return functions that make the rows of the result, a quick one first; each may run in a thread."""
     display, text = inspected.display, inspected.text
     renderer = renderer_of(display) if display else None
     # A question says why it is asked, a failure why it failed; what a command printed says so itself.
@@ -291,27 +382,27 @@ def builds(inspected: Inspected, *, split: bool = False) -> list[Build]:
     note = [*output_rows(text), line()] if text and (ended or inspected.state == "waiting") else []
     if renderer is None:
         return [lambda: output_rows(text) if text else [_nothing(inspected)]]
-    return [lambda make=make: [*note, *make()] for make in renderer.page(display, split)]
+    return [lambda make=make: [*note, *make()] for make in renderer.page(display, split=split)]
 
 
-def has_changes(inspected: Inspected) -> bool:
-    """Whether it shows changes of files, which can stand side by side."""
-    return inspected.display is not None and renderer_of(inspected.display).changes is not None
+def has_changes(inspected: InspectorValue) -> bool:
+    """Return whether it shows changes of files, which can be shown side by side."""
+    return inspected.display is not None and renderer_of(inspected.display).has_changes
 
 
-def _nothing(inspected: Inspected) -> GridRow:
+def _nothing(inspected: InspectorValue) -> GridRow:
     waiting = inspected.state in {"queued", "waiting", "running"}
     return line(("No result yet." if waiting else "No output.", "muted"))
 
 
-def _title(inspected: Inspected, width: int) -> Content:
-    """The name is cut where there is no room for all; how it went stays in sight."""
+def _title(inspected: InspectorValue, width: int) -> Content:
+    """Return the name is cut where there is no room for all; how it went stays in sight."""
     name = Content.styled(painted(" ".join(inspected.title.split())), "bold")
     parts: list[str | tuple[str, str]] = []
     if inspected.state:
         parts += [("  ", ""), (inspected.state, STATE_COLOURS.get(inspected.state, MUTED))]
     if inspected.duration is not None:
-        parts += [(f"  {spell(inspected.duration)}", MUTED)]
+        parts += [(f"  {duration(inspected.duration)}", MUTED)]
     if inspected.note:
         parts += [(f"  {painted(' '.join(inspected.note.split()))}", MUTED)]
     facts = Content.assemble(*parts)
@@ -319,12 +410,12 @@ def _title(inspected: Inspected, width: int) -> Content:
 
 
 def _alternative(keys: str) -> str:
-    """A key of the full screen and what it does, as it is beside the conversation."""
+    """Return the label of a key for the inspector beside the conversation."""
     key, does = keys.split(" ", 1)
     return f"{BESIDE.get(key) or (f'Alt+{key.upper()}' if key.isalpha() else key)} {does}"
 
 
-def _keys(inspected: Inspected, view: ViewName, *, split: bool) -> list[str]:
+def _keys(inspected: InspectorValue, view: ViewName, *, split: bool) -> list[str]:
     keys = ["Esc close", "y copy"]
     if view == "tree":
         return [*keys, "→ ← open and close"]
@@ -332,20 +423,11 @@ def _keys(inspected: Inspected, view: ViewName, *, split: bool) -> list[str]:
         return [*keys, "w wrap", "/ search"]
     if view in {"grid", "chart"}:
         return keys
-    if not (inspected.display and renderer_of(inspected.display).widget):
+    if not (inspected.display and renderer_of(inspected.display).has_widget):
         keys.append("w wrap")
     if has_changes(inspected):
         keys.append("d one below the other" if split else "d side by side")
     return keys
-
-
-def spell(seconds: float) -> str:
-    """``0.3 s``, ``42 s``, ``3 min 5 s``."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
 
 
 class InspectorScreen(ModalScreen[None]):
@@ -356,7 +438,7 @@ class InspectorScreen(ModalScreen[None]):
     InspectorScreen Inspector { width: 100%; height: 100%; }
     """
 
-    def __init__(self, inspected: Inspected) -> None:
+    def __init__(self, inspected: InspectorValue) -> None:
         super().__init__()
         self.inspected = inspected
 

@@ -1,4 +1,4 @@
-"""One line-API view over rows: gutters, folding, scrolling and selection. What the rows say is made elsewhere."""
+"""A line-API view over rows: gutters, folding, scrolling and selection."""
 
 from __future__ import annotations
 
@@ -14,12 +14,34 @@ from textual.cache import LRUCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
+from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
 from ba_tui.faces.tui.inspector.rows import GAP, GridCell, GridLayout, GridRow, hanging, lay_out, line, painted
-from ba_tui.faces.tui.widgets.line_view import LineView
+
+
+class LineView(ScrollView):
+    """Scrolls lines that a subclass paints. They are cut at the right edge unless the subclass sets ``overflow-x``."""
+
+    DEFAULT_CSS = """
+    LineView {
+        background: transparent;
+        color: $foreground;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        scrollbar-size-horizontal: 1;
+        scrollbar-color: $foreground 25%;
+        scrollbar-color-hover: $foreground 40%;
+        scrollbar-color-active: $foreground 40%;
+        scrollbar-background: $foreground 5%;
+        scrollbar-background-hover: $foreground 5%;
+        scrollbar-background-active: $foreground 5%;
+        scrollbar-corner-color: $foreground 5%;
+    }
+    """
+
 
 SMALL = 600
 """Rows that are folded on the loop; more of them go to a thread."""
@@ -74,7 +96,7 @@ class RowView(LineView, can_focus=True):
     ]
 
     wrap: var[bool] = var(True)
-    """Fold long lines; otherwise the text scrolls sideways beside its gutter."""
+    """Whether long lines are folded; otherwise the text scrolls sideways."""
 
     class LaidOut(Message):
         """The number of lines at the present width is known."""
@@ -104,7 +126,7 @@ class RowView(LineView, can_focus=True):
         super().__init__(id=id)
         self.word_wrap = word_wrap
         self._wanted = rows
-        """What is to be laid out, or is. What is painted is the layout's."""
+        """The rows to lay out. The layout has those that are painted."""
         self._layout_now: GridLayout | None = None
         self._styles: dict[str, Style] = {}
         self._width = 0
@@ -113,7 +135,7 @@ class RowView(LineView, can_focus=True):
 
     @property
     def rows(self) -> Sequence[GridRow]:
-        """The rows as they are shown; before the first layout, those that will be."""
+        """The rows that are shown; before the first layout, those that will be."""
         shown = self._layout_now.rows if self._layout_now else self._wanted
         return shown if isinstance(shown, Sequence) else self._wanted
 
@@ -122,18 +144,18 @@ class RowView(LineView, can_focus=True):
         return len(self._layout_now.lines) if self._layout_now else len(self._wanted)
 
     def put(self, rows: Sequence[GridRow]) -> None:
-        """Show ``rows`` instead of what was there, from the top."""
+        """Show ``rows`` from the top."""
         self._stop("build")
         self._take(rows)
         self.scroll_to(0, 0, animate=False, force=True)
 
     def swap(self, rows: Sequence[GridRow]) -> None:
-        """Show ``rows``, which are mostly the same, and stay where the person looks."""
+        """Show ``rows``, which are mostly the same, at the same scroll position."""
         self._stop("build")
         self._take(rows)
 
     def reveal(self, row: int, above: int = 1) -> None:
-        """Scroll so that ``row`` stands near the top, ``above`` lines under it."""
+        """Scroll so that ``row`` is near the top, with ``above`` lines before it."""
         lines = self._layout_now.lines if self._layout_now else ()
         at = next((index for index, place in enumerate(lines) if place == (row, 0)), row)
         self.scroll_to(y=max(0, at - above), animate=False, force=True)
@@ -150,13 +172,13 @@ class RowView(LineView, can_focus=True):
                 self.scroll_to(0, 0, animate=False, force=True)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What cannot be made is said in its place; a better version that fails leaves the first."""
+        """Show why rows can't be made; if only a better version fails, keep the first one."""
         error = cast("Worker[None]", event.worker).error
         if event.state is WorkerState.ERROR and not self._made:
             self._take([line((painted(f"Cannot show this: {type(error).__name__}: {error}"), "error"))])
 
     def action_move(self, where: str) -> None:
-        """Keys move at once, also before scrollbars stand; only the wheel glides."""
+        """Scroll without animation, also before the scrollbars are laid out."""
         page = max(1, self.scrollable_content_region.height - 1)
         steps = {"up": -1, "down": 1, "page_up": -page, "page_down": page, "home": -self.virtual_size.height}
         self.scroll_relative(y=steps.get(where, self.virtual_size.height), animate=False, force=True)
@@ -309,7 +331,7 @@ class RowView(LineView, can_focus=True):
 
 
 def _cut(cell: GridCell, start: int, end: int) -> list[tuple[str, str | Style]]:
-    """The pieces of ``cell`` between two places of its text."""
+    """Return the pieces of ``cell`` between two places of its text."""
     if start == 0 and end >= sum(len(text) for text, _ in cell.pieces):
         return list(cell.pieces)
     found: list[tuple[str, str | Style]] = []

@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from rich.cells import cell_len
 from rich.style import Style
 
+from ba_tui.core.text.cells import width_of
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 
 Piece: TypeAlias = tuple[str, str | Style]
-"""Text and its role (a component class of the view without its prefix), or a style of its own."""
+"""Text and its role (a component class of the view without its prefix), or a Style."""
 
 
 @frozen
 class GridCell:
-    """A gutter that neither scrolls nor copies, and the text. ``tone`` paints the whole cell. ``hang``: what stands
-    before each folded line but the first; it is not copied either."""
+    """A gutter that is neither scrolled nor copied, and the text. ``tone`` paints the whole cell. ``hang``: indent of
+    folded lines after the first; it is not copied either.
+    """
 
     pieces: tuple[Piece, ...] = ()
     gutter: str = ""
@@ -42,47 +43,43 @@ PICTURES = (
 
 
 def line(*pieces: Piece, gutter: str = "", tone: str = "", hang: str = "") -> GridRow:
-    """A row of one cell."""
+    """Return a row of one cell."""
     return (GridCell(pieces, gutter, tone, hang),)
 
 
 def marked(row: GridRow) -> GridRow:
-    """``row`` as the one that is meant."""
+    """Return ``row`` highlighted."""
     return tuple(replace(cell, tone="selected") for cell in row)
 
 
 def visible(text: str) -> str:
-    """Text that a person judges, as one line: nothing is left out, every control and hidden character is shown."""
+    """Return text that a user judges in one line, with every control and hidden character visible."""
     if text.isascii() and text.isprintable():
         return text
-    # Pictures first: a terminal sequence is only text to a shell, so not one character of it may vanish here.
+    # Pictures first: a shell reads a terminal sequence as text, so each of its characters must stay visible.
     return paintable(text.expandtabs(8).translate(PICTURES), newlines=False, reveal=True)
 
 
 def painted(text: str) -> str:
-    """Text that is only read, as one line: without terminal sequences, otherwise as it is."""
+    """Return text that is only read in one line, without terminal sequences."""
     if text.isascii() and text.isprintable():
         return text
     return paintable(text.expandtabs(8), newlines=False)
 
 
 def text_rows(text: str, *, reveal: bool = False) -> list[GridRow]:
-    """Foreign text, a row for each of its lines; ``reveal`` when a person judges it."""
+    """Return a row for each line of foreign text; ``reveal`` if a user judges it."""
     show = visible if reveal else painted
     return [line((show(part), "")) for part in text.split("\n")]
 
 
-def width_of(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
-
-
 def hanging(cell: GridCell, width: int) -> str:
-    """What stands before the folded lines of ``cell``; nothing where that leaves less than half of the width."""
+    """Return the indent of folded lines; empty if it takes more than half of the width."""
     return cell.hang if 2 * width_of(cell.hang) <= width else ""
 
 
 def folds(text: str, width: int, *, word_wrap: bool = False, hang: int = 0) -> tuple[int, ...]:
-    """Where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``word_wrap``.
+    """Return where the lines of ``text`` start when it is folded at ``width`` cells, at spaces when ``word_wrap``.
 
     Lines after the first one have ``hang`` cells less.
     """
@@ -105,8 +102,7 @@ def folds(text: str, width: int, *, word_wrap: bool = False, hang: int = 0) -> t
 
 @frozen
 class GridLayout:
-    """Rows as they are laid out, in one value: which row and which of its folded lines stands on each line of the
-    view."""
+    """The layout of rows: the row and its folded line for each line of the view."""
 
     rows: Sequence[GridRow] | Mapping[int, GridRow]
     """All of them, or those on the lines by their number."""
@@ -121,7 +117,7 @@ class GridLayout:
     """Cells of the longest unfolded text."""
 
     def slice(self, row: int, column: int, part: int, text: str) -> tuple[int, int] | None:
-        """Start and end of what stands in ``column`` on the row's line ``part``; None when nothing does."""
+        """Return start and end of the text in ``column`` on the row's line ``part``; None if it is empty."""
         starts = self.starts.get((row, column), (0,))
         if part >= len(starts):
             return None

@@ -1,22 +1,27 @@
-"""Lines of a file, prose and shell commands as rows, coloured by pygments. Slow for long texts: call in a thread."""
+"""Rows of files, prose, commands with output, and todo lists. Slow for long texts: call it in a thread."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from ba_tui.core.results import Prose, Source
-from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, text_rows
+from rich.style import Style
+
+from ba_tui.core.results import CommandText, Prose, Source, Todos
+from ba_tui.core.text.ansi import PLAIN, Ink, inked_lines
+from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, text_rows, visible
+from ba_tui.faces.tui.transcript.excerpt import ink_style
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
+
 
 COLOURED = 120_000
 """Characters up to which colours are worth their time."""
 
 
 def source_rows(display: Source, *, colours: bool = True, reveal: bool = False) -> list[GridRow]:
-    """Numbered lines; the file's name decides the language."""
+    """Return numbered lines; the file's name decides the language."""
     rows = text_rows(display.text.removesuffix("\n"), reveal=reveal)
     if colours:
         rows = coloured(rows, _lexer_for(display.path))
@@ -25,13 +30,13 @@ def source_rows(display: Source, *, colours: bool = True, reveal: bool = False) 
 
 
 def prose_rows(display: Prose, *, colours: bool = True, reveal: bool = False) -> list[GridRow]:
-    """Text as it is; Markdown keeps its signs and is coloured."""
+    """Return rows of text; Markdown keeps its signs and is coloured."""
     rows = text_rows(display.text.removesuffix("\n"), reveal=reveal)
     return coloured(rows, "markdown") if display.markdown and colours else rows
 
 
 def command_rows(command: str, *, colours: bool = True) -> list[GridRow]:
-    """A shell command, whole, as it would run."""
+    """Return a shell command, whole, as it would run."""
     rows = text_rows(command, reveal=True)
     if colours:
         rows = coloured(rows, "bash")
@@ -46,7 +51,7 @@ def _lexer_for(path: str) -> str:
 
 
 def coloured(plain: Sequence[GridRow], language: str) -> list[GridRow]:
-    """The same rows with the roles of their tokens; as they were when they are too long to colour."""
+    """Return the same rows with the roles of their tokens; as they were when they are too long to colour."""
     texts = [row[0].text for row in plain]
     if language == "text" or sum(map(len, texts)) > COLOURED:
         return list(plain)
@@ -63,7 +68,7 @@ def coloured(plain: Sequence[GridRow], language: str) -> list[GridRow]:
             if part:
                 rows[-1].append((part, role))
     rows.pop()
-    # A lexer may drop or add characters; what is shown must be the text and nothing else.
+    # A lexer may drop or add characters; only unchanged text may be shown.
     same = ["".join(text for text, _ in row) for row in rows] == texts
     return [line(*pieces) for pieces in rows] if same else list(plain)
 
@@ -88,3 +93,56 @@ ROLE_OF_TOKEN = (
 
 def _role(token: str) -> str:
     return next((role for prefix, role in ROLE_OF_TOKEN if token.startswith(prefix)), "")
+
+
+# Output of commands is foreign text: only colour sequences survive.
+
+
+def output_rows(text: str) -> list[GridRow]:
+    """Return rows of printed text with its colours."""
+    return [
+        line(*((words.replace("\n", "␤").expandtabs(8), _style(ink)) for words, ink in pieces))
+        for pieces in inked_lines(text)
+    ]
+
+
+def folder_row(cwd: str) -> GridRow:
+    """Return where a command runs."""
+    return line((f"in {'the project folder' if cwd == '.' else visible(cwd)}", "muted"), gutter="  ")
+
+
+def terminal_rows(display: CommandText) -> list[GridRow]:
+    """Return the command, its folder, the output and the exit code."""
+    rows = command_rows(display.command)
+    if display.cwd:
+        rows.append(folder_row(display.cwd))
+    if display.output:
+        rows += [line(), *output_rows(display.output)]
+    elif display.exit_code is not None:
+        rows += [line(), line(("No output.", "muted"))]
+    if display.exit_code is not None:
+        rows += [line(), line((f"exit {display.exit_code}", "error" if display.broke else "plus"))]
+    return rows
+
+
+def _style(ink: Ink) -> str | Style:
+    return "" if ink == PLAIN else ink_style(ink)
+
+
+MARKS = {"pending": ("[ ] ", ""), "in_progress": ("[>] ", "heading"), "completed": ("[x] ", "muted")}
+BROKEN = ("[!] ", "error")
+
+
+def todo_rows(display: Todos) -> list[GridRow]:
+    """Return a row for each item with its state as a sign; urgent items are named."""
+    rows: list[GridRow] = []
+    for item in display.items:
+        mark, role = BROKEN if item.broken else MARKS[item.status]
+        urgent = [(" (high)", "warning")] if item.priority == "high" and not item.done else []
+        rows.append(line((visible(item.content), role), *urgent, gutter=mark))
+    return rows or [line(("No todos.", "muted"))]
+
+
+def todo_text(display: Todos) -> str:
+    """Return the list as Markdown, for the clipboard."""
+    return "\n".join(f"- [{'x' if item.done else ' '}] {item.content}" for item in display.items)

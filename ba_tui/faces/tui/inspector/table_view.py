@@ -1,4 +1,4 @@
-"""A table as a grid with a cell cursor. Where its rows come from is not its affair."""
+"""A table as a grid with a cell cursor."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ AT_ONCE = 50
 """Rows added between two breaths of the loop."""
 MOST = 1_000
 CELL = 40
-"""Characters of a cell; all of it stands below the grid while the cursor is on it."""
+"""Characters of a cell; the whole text of the cell at the cursor is shown below the grid."""
 
 
 class TablePane(Vertical):
-    """The grid, and below it what its cell cuts off."""
+    """The grid, and below it the whole text of a cell that is cut."""
 
     DEFAULT_CSS = """
     TablePane { height: 1fr; }
@@ -52,7 +52,7 @@ class TablePane(Vertical):
 
 
 class TableView(DataTable[Text]):
-    """All rows up to ``MOST``; how many more there are is said in the last one."""
+    """All rows up to ``MOST``; the last row says how many more there are."""
 
     DEFAULT_CSS = """
     TableView { background: transparent; }
@@ -67,7 +67,7 @@ class TableView(DataTable[Text]):
         self._fill()
 
     def action_select_cursor(self) -> None:
-        """Enter belongs to whoever shows the table."""
+        """Leave Enter to the screen."""
         raise SkipAction
 
     @work(exclusive=True)
@@ -81,7 +81,7 @@ class TableView(DataTable[Text]):
 
 
 def cell_text(value: object) -> Text:
-    """One value in one line; numbers stand at the right, absent ones are an empty cell."""
+    """Return one value in one line: numbers are right-aligned, None is empty."""
     if value is None:
         return Text("")
     if is_figure(value):
@@ -91,7 +91,7 @@ def cell_text(value: object) -> Text:
 
 
 def table_text(table: Table) -> str:
-    """Tab-separated, with a head, for the clipboard and for spreadsheets."""
+    """Return the table with its head as tab-separated text, for the clipboard."""
     rows = [table.columns, *table.rows]
     return "\n".join("\t".join(_flat(value) for value in row) for row in rows)
 

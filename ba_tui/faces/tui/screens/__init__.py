@@ -1,1 +1,1 @@
-"""One screen a file, each loaded when it is first shown. Screens import all other parts of this face."""
+"""Screens, each loaded when it is first shown. They may import all other parts of this face."""

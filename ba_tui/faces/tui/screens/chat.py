@@ -1,7 +1,6 @@
-"""The chat: lays out the panes, feeds every event to every pane, and hands what is typed to where it belongs.
+"""The chat screen: lays out the panes, sends every event to every pane, and routes input.
 
-Panes are folds with ``apply``. ``rooms`` lists commands and folds, ``acts`` does what a command says, ``turns`` decides
-when a prompt is sent.
+``AppParts`` lists commands and folds, ``acts`` implements commands, ``turns`` decides when a prompt is sent.
 """
 
 from __future__ import annotations
@@ -9,41 +8,43 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingsMap
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.events import DescendantFocus, Key, Paste, ScreenResume, ScreenSuspend, TextSelected
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from ba_tui.command import AppParts, Command
 from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, Notice, Steered, TurnEnded, TurnStarted
+from ba_tui.core.ports.sessions import unsaved
 from ba_tui.core.services import Connect
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import with_hint
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.acts import agents, beginning, inventory, start_page, view, watching, writing
-from ba_tui.faces.tui.acts.port import EventPane
+from ba_tui.faces.run_result import saved_code
+from ba_tui.faces.tui.acts import prompts, sessions, start_page, view
+from ba_tui.faces.tui.acts.port import EventPane, mentions
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.command_table import CommandTable
-from ba_tui.faces.tui.commands import SlashCommand
-from ba_tui.faces.tui.meters import git_branch
+from ba_tui.faces.tui.commands import CommandTable, find
+from ba_tui.faces.tui.meters import git_branch, weight_in_words
 from ba_tui.faces.tui.panes import NEEDED, WindowTitle
-from ba_tui.faces.tui.replay import replay
-from ba_tui.faces.tui.rooms import ACTS, COMMANDS, ROOMS
 from ba_tui.faces.tui.session import OpenSession
-from ba_tui.faces.tui.transcript.view import TranscriptView
+from ba_tui.faces.tui.transcript.view import TranscriptView, replay
 from ba_tui.faces.tui.turns import Presses, Turns
-from ba_tui.faces.tui.widgets.activity import Activity
-from ba_tui.faces.tui.widgets.composer import Composer
+from ba_tui.faces.tui.widgets.composer import Composer, QueueLines
 from ba_tui.faces.tui.widgets.main_area import MainArea
-from ba_tui.faces.tui.widgets.notices import NoticeStrip
+from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip
 from ba_tui.faces.tui.widgets.prompt import PromptInput
-from ba_tui.faces.tui.widgets.queue import QueueLines
 from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
 from ba_tui.resources import user_home
 
@@ -52,46 +53,45 @@ if TYPE_CHECKING:
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 log = logging.getLogger(__name__)
+LEAVING = "leave unsaved"
 LATER = 2.0
-"""Seconds after which a first prompt that came at once has its answer under way: what can wait is done then."""
+"""Seconds until postponed work is done, when the first prompt was sent at once."""
 
 
 class ChatScreen(Screen[None]):
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(command.keys, f"act('{command.name}')", command.summary, show=False)
-        for command in COMMANDS
-        if command.keys
-    ]
 
-    def __init__(self, connect: Connect, start: Start) -> None:
+    def __init__(self, connect: Connect, start: Start, parts: AppParts) -> None:
         super().__init__(id="chat")
+        self.parts = parts
+        keys = [Binding(row.keys, f"act('{row.name}')", row.summary, show=False) for row in parts.rows if row.keys]
+        self._bindings.key_to_bindings.update(BindingsMap(keys).key_to_bindings)
         self.session = OpenSession(connect, start)
         self.turns = Turns(self.session, self._start_following, self._refused)
         self.early: list[Key | Paste] | None = []
-        """Typed before the input has what was typed before."""
+        """Keys that were typed before the text was handed over."""
         self.presses = Presses()
         self.transcript = TranscriptView()
-        self.main_area = MainArea(self.transcript, lambda: self.turns.busy)
+        self.main_area = MainArea(self.transcript, lambda: self.turns.busy, partial(parts.view, "plan"))
         self.ask: AskPanel | None = None
         """Made with the first question."""
         self.activity = Activity()
         self.notices = NoticeStrip(lambda: bool(self.ask and self.ask.waiting))
         self.queue = QueueLines()
         self.composer = Composer()
-        self.commands = CommandTable(self, ACTS, COMMANDS)
+        self.commands = CommandTable(self, parts.rows)
         self.turns.alone = self.commands.alone
         self.composer.find_commands = self.commands.complete
         self.composer.takes_path = self.commands.takes_path
         self.composer.is_choice = self.main_area.is_choice
-        self.composer.mentions = partial(inventory.mentions, self)
-        self.composer.prompt.to_background = partial(inventory.detach, self)
+        self.composer.mentions = partial(mentions, self)
+        self.composer.prompt.to_background = partial(view.detach, self)
         self.status = StatusLine()
         self._meters: tuple[EventPane, ...] = (self.main_area, self.status)
         self._live: tuple[EventPane, ...] = (
             self.activity,
             self.notices,
-            *(make(self) for room in ROOMS for make in room.panes),
+            *(resolve_name(name)(self) for name in parts.panes),
         )
         """Those that matter while a turn runs; a replay is not for them."""
 
@@ -104,7 +104,7 @@ class ChatScreen(Screen[None]):
         yield self.status
 
     def on_mount(self) -> None:
-        writing.keep_early(self)
+        prompts.keep_early(self)
         self._show_queue()
         self.call_after_refresh(self.begin)
 
@@ -115,11 +115,11 @@ class ChatScreen(Screen[None]):
     # The session
 
     def begin(self) -> None:
-        """Connect, off the loop; the person can type meanwhile."""
+        """Connect, off the loop; the user can type meanwhile."""
         self.run_worker(self._begin, group="begin", exclusive=True, exit_on_error=False)
 
     async def _begin(self) -> None:
-        if not await beginning.begin(self):
+        if not await sessions.begin(self):
             return
         self._show_queue()
         if self.turns.busy:
@@ -128,19 +128,22 @@ class ChatScreen(Screen[None]):
             self._settle()
 
     def _settle(self) -> None:
-        """What the first request need not wait for."""
-        upkeep = self.session.live[0].upkeep
-        if upkeep:
-            self.run_worker(upkeep, group="upkeep", exclusive=True, exit_on_error=False)
+        """Start work that the first request need not wait for."""
+        self.run_worker(self._keep_up, group="upkeep", exclusive=True, exit_on_error=False)
         self._look_around()
 
+    async def _keep_up(self) -> None:
+        """Maintain stored files while the app is open. Textual knows an async function only by its definition."""
+        if upkeep := self.session.live[0].upkeep:
+            await upkeep()
+
     def _look_around(self) -> None:
-        """What the folder has for this session: where to begin, and commands of the person's own or the project's."""
+        """Load the start page, and the commands of the user and of the project."""
         self.run_worker(partial(start_page.show_start_page, self), group="start", exclusive=True, exit_on_error=False)
         self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
 
     async def show_session(self) -> None:
-        """Paint what the open session holds: its end at once, the rest when it is read."""
+        """Show the open session: its end immediately, the rest once it is read."""
         _, conversation = self.session.live
         self.transcript.clear()
         self.main_area.leave_start()
@@ -151,14 +154,14 @@ class ChatScreen(Screen[None]):
         self.show_facts()
         if self.turns.ready:
             self._look_around()
-            await writing.follow_session(self)
+            await prompts.follow_session(self)
         branch = await asyncio.to_thread(git_branch, conversation.cwd)
         self.status.show(branch=paintable(branch, newlines=False))
         # Last: it may be what called this.
-        self.run_worker(partial(watching.watch, self), group="watch", exclusive=True, exit_on_error=False)
+        self.run_worker(partial(view.watch, self), group="watch", exclusive=True, exit_on_error=False)
 
     def show_facts(self) -> None:
-        """Bring the status line and the side panel up to date with the session."""
+        """Update the status line and the side panel."""
         conversation = self.session.conversation
         if conversation is None:
             return
@@ -176,14 +179,14 @@ class ChatScreen(Screen[None]):
         self._show_queue()
 
     def show_title(self, words: str = "", *, alert: bool = False) -> None:
-        """In the terminal's title: ``words``; else that the person is needed and looks elsewhere, or the session's."""
+        """Show a terminal title: ``words``, else that an absent user is needed, else the title of the session."""
         if not words and self.ask and self.ask.waiting and not self.ba.app_focus:
             words = NEEDED
         title = self.session.conversation.title if self.session.conversation else ""
         self.post_message(WindowTitle(paintable(words or title or "ba", newlines=False), alert=alert))
 
     async def check_setup(self) -> None:
-        """Offer the ways on when the model can't be asked yet."""
+        """Show the setup when no model can be used yet; otherwise continue an open turn or warm up."""
         services, conversation = self.session.live
         before = self.turns.missing
         self.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
@@ -196,16 +199,40 @@ class ChatScreen(Screen[None]):
         elif self.composer.touched:
             self._warm()
 
+    def resume_hint(self) -> str:
+        """Return how to resume this session; empty when there is nothing to resume."""
+        return self.session.resume_hint()
+
+    # Leaving
+
+    async def may_leave(self) -> bool:
+        """Return whether the session is saved, or the user has asked to leave a second time."""
+        if self.session.conversation is None:
+            return True
+        await self.session.conversation.saving.retry()
+        lost = unsaved(self.session.conversation)
+        if lost is None or lost.chosen or self.presses.said_once(LEAVING):
+            return True
+        text = f"This session is only in memory: {lost.folder} can't be written ({lost.why})."
+        self.tell(Notice(text, "error", "/export FILE saves a copy elsewhere. Quit again to lose the session."))
+        return False
+
     async def close_session(self, why: str = "") -> None:
-        """Before the app leaves: keep what is unsent, stop the turn, let go of the file. ``why``: what made it leave,
-        where the user did not."""
-        await writing.end(self)
+        """Save unsent input, stop the turn and close the session's file. ``why``: the reason, unless the user quit."""
+        await self.composer.release(self.turns.unsent)
         if self.session.conversation:
             await self.session.conversation.close(why)
 
-    def resume_hint(self) -> str:
-        """How to come back to this session; empty when there is nothing to come back to."""
-        return self.session.resume_hint()
+    def exit_code(self) -> int:
+        """Return the exit code of the app."""
+        return saved_code(unsaved(self.session.conversation))
+
+    def losses(self) -> Iterator[str]:
+        """Yield messages about what could not be saved, with the text of prompts that were not sent."""
+        for text in self.composer.drafts.lost if self.composer.drafts else ():
+            yield f"This text was not sent and can't be saved:\n{paintable(text)}"
+        if lost := unsaved(self.session.conversation):
+            yield paintable(with_hint(*lost.at_end), newlines=False)
 
     # Turns
 
@@ -237,7 +264,7 @@ class ChatScreen(Screen[None]):
             # A server may have been started meanwhile.
             self.run_worker(self.check_setup, group="setup", exclusive=True, exit_on_error=False)
         elif error.kind != PromptRefused.kind:
-            # That one is told where its turn ends.
+            # The end of its turn reports a refused prompt.
             self.tell(Notice(str(error), "error", error.hint))
 
     def _show_queue(self) -> None:
@@ -253,7 +280,7 @@ class ChatScreen(Screen[None]):
         if event.interrupt:
             self.turns.cancel()
 
-    # What is typed: a command is done at once, everything else is a prompt.
+    # Input: commands are run immediately, everything else is a prompt.
 
     @on(Composer.Sent)
     def _sent(self, event: Composer.Sent) -> None:
@@ -266,7 +293,7 @@ class ChatScreen(Screen[None]):
             self.begin()
         elif not text.strip() and self.session.read_only:
             self.call_command("fork")
-        elif not text.strip() and not agents.open_news(self):
+        elif not text.strip() and not view.open_waiting(self):
             self.turns.nudge()
         elif called is None:
             if not self.turns.busy:
@@ -281,7 +308,7 @@ class ChatScreen(Screen[None]):
     @on(Paste)
     @on(Key)
     def _untaken(self, event: Key | Paste) -> None:
-        """What came before the input had the focus."""
+        """Pass on keys and pastes that arrived before the input had the focus."""
         if self.early is not None:
             self.early.append(event)
 
@@ -299,7 +326,7 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Touched)
     def _warm(self) -> None:
-        """The person writes: load what the first prompt will need, and connect to the model."""
+        """Load what the first prompt needs, and connect to the model, because the user types."""
         if self.session.conversation and not self.turns.missing and not self.session.read_only:
             self.run_worker(self._warm_up, group="warm", exclusive=True, exit_on_error=False)
 
@@ -315,7 +342,7 @@ class ChatScreen(Screen[None]):
     @on(Composer.Weighed)
     def _weighed(self, event: Composer.Weighed) -> None:
         event.stop()
-        self.activity.note(inventory.weight_in_words(event.weights))
+        self.activity.note(weight_in_words(event.weights))
 
     @on(PromptInput.Remarked)
     def _remarked(self, event: PromptInput.Remarked) -> None:
@@ -332,7 +359,7 @@ class ChatScreen(Screen[None]):
         if command := self.commands.find(name):
             self.run_worker(partial(self._call, command, argument), group="command", exit_on_error=False)
 
-    async def _call(self, command: SlashCommand, argument: str) -> None:
+    async def _call(self, command: Command, argument: str) -> None:
         try:
             result = self.commands.run(command, argument)
             if inspect.isawaitable(result):
@@ -387,7 +414,7 @@ class ChatScreen(Screen[None]):
 
     @on(Worker.StateChanged)
     def _worker_changed(self, event: Worker.StateChanged) -> None:
-        """A worker that crashed is told and logged; a turn that nobody follows any more is stopped."""
+        """Report and log a worker that crashed; stop the turn that it followed."""
         worker = cast("Worker[object]", event.worker)  # pyright: ignore[reportUnknownMemberType] - Worker is generic
         error = worker.error
         if event.state is not WorkerState.ERROR or error is None:
@@ -397,3 +424,41 @@ class ChatScreen(Screen[None]):
         self.tell(Notice(paintable(words, newlines=False), "error", "The log has the details."))
         if worker.group == "turn" and self.turns.cancel():
             self.turns.over(TurnEnded("error"))
+
+
+WHOLE_NAME = 1_000
+"""Higher than the score of any similar name."""
+
+
+class PaletteCommands(Provider):
+    """Ctrl+P: finds rows of the command table. Offers nothing while another screen than the chat is in front."""
+
+    async def discover(self) -> Hits:
+        for command, title in self._offered():
+            yield DiscoveryHit(Content(title), partial(self._run, command), title, command.summary)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command, title in self._offered():
+            score = max(matcher.match(title), matcher.match(command.summary))
+            if find(query.strip().removeprefix("/"), (command,)):
+                score += WHOLE_NAME
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), partial(self._run, command), title, command.summary)
+
+    def _offered(self) -> list[tuple[Command, str]]:
+        here: Screen[Any] = self.screen
+        if not isinstance(here, ChatScreen):
+            return []
+        rows = here.commands.rows
+        return [(command, command.title if command.slash else command.name) for command in rows]
+
+    def _run(self, command: Command) -> None:
+        here: Screen[Any] = self.screen
+        if not isinstance(here, ChatScreen):
+            return
+        if command.asks:
+            # It needs words: they are typed in the input.
+            here.composer.put_back(f"/{command.name} ")
+        else:
+            here.call_command(command.name)

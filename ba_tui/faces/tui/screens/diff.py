@@ -1,7 +1,4 @@
-"""The change that a call would make, over the whole screen, and the choice of its parts.
-
-Which parts make which call is worked out in inspector/hunks.py; the answer is given in the approval panel.
-"""
+"""The change that a call would make, on the whole screen, and the choice of its hunks."""
 
 from __future__ import annotations
 
@@ -21,10 +18,9 @@ from ba_tui.core.results import Diff
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.displays.renderers import renderer_of
-from ba_tui.faces.tui.inspector.diff import patch
-from ba_tui.faces.tui.inspector.hunks import Hunks, can_say, hunk_rows, hunks
-from ba_tui.faces.tui.inspector.json_tree import argument_rows
+from ba_tui.faces.tui.displays.renderer import renderer_of
+from ba_tui.faces.tui.inspector.diff import Hunks, can_say, hunk_rows, hunks, patch
+from ba_tui.faces.tui.inspector.json_values import argument_rows
 from ba_tui.faces.tui.inspector.pane import WIDE
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
@@ -33,8 +29,8 @@ from ba_tui.faces.tui.widgets.ask_edit import Chosen, choose
 
 
 @frozen
-class _Page:
-    """Rows without the heads of the changes: a number stands where change ``n`` begins."""
+class _DiffPage:
+    """Rows of a diff; the number of each change precedes its rows."""
 
     parts: Sequence[GridRow | int]
     count: int
@@ -70,7 +66,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
         self._at = 0
         self._split: bool | None = None
         self._hunks: tuple[Hunks, ...] = ()
-        self._page: _Page | None = None
+        self._page: _DiffPage | None = None
         self._choosing = False
         self._heads: Sequence[int] = ()
 
@@ -91,8 +87,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
     @property
     def _items(self) -> Sequence[Diff]:
         preview = self._question.preview
-        changes = renderer_of(preview).changes if preview else None
-        return changes(preview) if changes else ()
+        return renderer_of(preview).changes(preview) if preview else ()
 
     @property
     def _side_by_side(self) -> bool:
@@ -127,7 +122,7 @@ class DiffScreen(ModalScreen[Chosen | None]):
         self._heads = heads
         self.query_one(".keys", Static).update(self._keys)
 
-    def _rows(self, page: _Page) -> tuple[list[GridRow], list[int]]:
+    def _rows(self, page: _DiffPage) -> tuple[list[GridRow], list[int]]:
         known = facts(self._question, self._agent).plain.split("\n")
         rows = [line((words, "warning" if words.startswith("! ") else "muted")) for words in known]
         rows += [*argument_rows(other_arguments(self._question)), line()]
@@ -201,8 +196,8 @@ class DiffScreen(ModalScreen[Chosen | None]):
         self.dismiss(await asyncio.to_thread(lambda: choose(question, of, accepted)))
 
 
-def _page(items: Sequence[Diff], changes: Sequence[Hunks], *, split: bool) -> _Page:
-    """All files, their changes counted through."""
+def _page(items: Sequence[Diff], changes: Sequence[Hunks], *, split: bool) -> _DiffPage:
+    """Return all files, their changes counted through."""
     parts: list[GridRow | int] = []
     count = 0
     for item, of in zip(items, changes, strict=True):
@@ -212,4 +207,4 @@ def _page(items: Sequence[Diff], changes: Sequence[Hunks], *, split: bool) -> _P
         parts.extend(part + count if isinstance(part, int) else part for part in hunk_rows(of, split=split))
         parts.append(line() if of.count else line(("No line changed.", "muted")))
         count += of.count
-    return _Page(parts, count)
+    return _DiffPage(parts, count)

@@ -1,4 +1,4 @@
-"""A page to read: a heading, a line, aligned rows. Keys, rules and the parts of the window are shown on it."""
+"""The base class of pages with a heading and aligned rows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import ClassVar
 from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.screens.picker import LOW, SHEETS
+from ba_tui.faces.tui.screens.sheet import Sheet
 
 STYLES = {"deny": "$text-error", "ask": "$text-warning", "allow": "$text-success"}
 WIDEST = 30
@@ -30,11 +29,11 @@ class ReportRow:
     kind: str = ""
 
 
-class ReportPane(ModalScreen[None]):
-    CSS_PATH = SHEETS
-    VERTICAL_BREAKPOINTS = LOW
+class ReportPane(Sheet[None]):
+    """A ``lead`` and aligned ``rows``."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,f1", "close", "Close"),
+        Binding("q,enter,f1", "close", "Close", show=False),
         Binding("down,j", "scroll(1)", "Down", show=False),
         Binding("up,k", "scroll(-1)", "Up", show=False),
         Binding("pagedown,space", "scroll(10)", "Page down", show=False),
@@ -44,20 +43,16 @@ class ReportPane(ModalScreen[None]):
     ]
 
     def __init__(self, title: str, lead: str, rows: Sequence[ReportRow]) -> None:
-        super().__init__(classes="report")
+        super().__init__(title, keys="↑ ↓ scroll · Esc close", classes="report")
         self.set_class(len(rows) > SHORT, "-long")
-        self.heading = title
         self.lead = lead
         self.rows = rows
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="sheet"):
-            yield Static(self.heading, classes="title", markup=False)
-            if self.lead:
-                yield Static(paintable(self.lead), classes="lead", markup=False)
-            with VerticalScroll(can_focus=False):
-                yield Static(classes="rows", markup=False)
-            yield Static("↑ ↓ scroll · Esc closes", classes="keys", markup=False)
+    def body(self) -> ComposeResult:
+        if self.lead:
+            yield Static(paintable(self.lead), classes="lead", markup=False)
+        with VerticalScroll(can_focus=False):
+            yield Static(classes="rows", markup=False)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.redraw)
@@ -68,9 +63,6 @@ class ReportPane(ModalScreen[None]):
         width = max(20, self.query_one(VerticalScroll).size.width - 2)
         place.update(table(self.rows, width) if self.rows else Content.styled("Nothing.", "$text-muted"))
 
-    def action_close(self) -> None:
-        self.dismiss()
-
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
@@ -80,7 +72,7 @@ class ReportPane(ModalScreen[None]):
 
 
 def table(rows: Sequence[ReportRow], width: int) -> Content:
-    """Columns of their own width, wrapped beneath themselves; the last has what is left."""
+    """Return rows with aligned, wrapped columns; the last one gets the remaining width."""
     cleaned = [tuple(paintable(cell, newlines=False) for cell in row.cells) for row in rows]
     columns = max(len(cells) for cells in cleaned)
     plain = [cells for cells, row in zip(cleaned, rows, strict=True) if row.kind != "heading"]

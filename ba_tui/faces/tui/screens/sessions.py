@@ -1,7 +1,6 @@
-"""The session picker: this folder's sessions or all, sorted, searched by typing; rename, fork, delete pressed twice.
+"""The session picker: sessions of this folder or all; sort, search, rename, fork, delete.
 
-Titles are searched at once, the words of whole sessions in a thread; the rows show where they were found. Sessions that
-only ``ba -p`` wrote are left out until the person asks for them.
+Titles are searched immediately, the text of sessions in a thread. Sessions of ``ba -p`` are listed only on request.
 """
 
 from __future__ import annotations
@@ -14,22 +13,18 @@ from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
-from ba_tui.core.errors import BaError
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.acts.port import Actions, refuse_while_busy
+from ba_tui.faces.tui.acts.sessions import change_session
 from ba_tui.faces.tui.meters import age, money
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice
+from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
 from ba_tui.faces.tui.session import OpenSession
 
-KEYS = (
-    "Enter open · Ctrl+A all folders · Ctrl+O order · Ctrl+R ba -p runs\n"
-    "Ctrl+E rename · Ctrl+F fork · Ctrl+D delete · Esc close"
-)
+RENAMING = "Type the title · Enter save · Esc cancel"
 SHOWN = 200
-PAUSE = 0.15
-"""Seconds after a key before the words of whole sessions are searched."""
 NONE_YET = "No sessions yet. Ctrl+A lists all folders."
 ONLY_PRINTED = "Only sessions of ba -p. Ctrl+R lists them, Ctrl+A all folders."
 ORDERS: dict[str, Callable[[SessionInfo], tuple[object, ...]]] = {
@@ -40,67 +35,46 @@ ORDERS: dict[str, Callable[[SessionInfo], tuple[object, ...]]] = {
 }
 
 
-class SessionPicker(Picker):
+class SessionPicker(ListScreen[SessionInfo]):
     """Dismissed with the id of the session to open."""
 
+    ENTER: ClassVar[str] = "open"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+a", "everywhere", "All folders", priority=True),
-        Binding("ctrl+o", "order", "Order", priority=True),
-        Binding("ctrl+r", "printed", "Sessions of ba -p", priority=True),
-        Binding("ctrl+e", "rename", "Rename", priority=True),
-        Binding("ctrl+f", "fork", "Fork", priority=True),
-        Binding("ctrl+d,delete", "delete", "Delete", priority=True),
+        Binding("ctrl+a", "everywhere", "all folders", priority=True),
+        Binding("ctrl+o", "order", "order", priority=True),
+        Binding("ctrl+r", "printed", "ba -p runs", priority=True),
+        Binding("ctrl+e", "rename", "rename", priority=True),
+        Binding("ctrl+f", "fork", "fork", priority=True),
+        Binding("ctrl+d,delete", "delete", "delete", priority=True),
     ]
 
     def __init__(self, session: OpenSession) -> None:
-        super().__init__("Sessions of this folder", (), keys=KEYS)
+        super().__init__("Sessions of this folder")
         self._session = session
         self._library = session.live[0].library
         self._everywhere = False
         self._printed = session.start.all
         """Whether sessions are listed that only ``ba -p`` wrote."""
         self._order = 0
-        self._infos: dict[str, SessionInfo] = {}
-        self._wanted = ""
-        self._looked = ""
+        self._searched = ""
         """The words for which ``_places`` were found."""
         self._places: dict[str, str] = {}
-        self._looking = False
         self._renaming: str | None = None
-        self._deleting: str | None = None
-        self.empty = NONE_YET
 
-    def on_mount(self) -> None:
-        self._reload()
-
-    def _reload(self) -> None:
-        self.run_worker(self._load, group="sessions", exclusive=True, exit_on_error=False)
-
-    async def _load(self) -> None:
-        def look() -> Sequence[SessionInfo]:
-            return self._library.sessions(everywhere=self._everywhere)
-
-        try:
-            infos = await asyncio.to_thread(look)
-        except BaError as error:
-            self.say(error.with_hint)
-            return
+    def read(self) -> ListContent[SessionInfo]:
+        everywhere = self._everywhere
+        infos = self._library.sessions(everywhere=everywhere)
         wanted = [info for info in infos if self._printed or not info.unattended]
-        self.empty = ONLY_PRINTED if infos and not wanted else NONE_YET
-        self._infos = {info.id: info for info in wanted}
-        self._looked = ""
-        self._arrange()
-
-    def _arrange(self) -> None:
-        """Put the sessions in order, and show them."""
-        key = list(ORDERS.values())[self._order]
-        infos = sorted(self._infos.values(), key=key)
         now = time.time()
-        self.choices = [_choice(info, now, self._where(info), everywhere=self._everywhere) for info in infos]
-        self.refill()
+        rows = [_session_row(info, now, self._where(info), everywhere=everywhere) for info in wanted]
+        return ListContent(rows, empty=ONLY_PRINTED if infos and not wanted else NONE_YET)
+
+    def show(self, listing: ListContent[SessionInfo]) -> None:
+        self._searched = ""
+        super().show(listing)
 
     def _where(self, info: SessionInfo) -> str:
-        """Where it is open now, or that it was not closed."""
+        """Return where it is open now, or that it was not closed."""
         here = self._session.conversation
         if here is not None and info.id == here.id:
             return "open here"
@@ -108,15 +82,17 @@ class SessionPicker(Picker):
             return f"open in {info.locked_by}: opens read-only"
         return "ended unexpectedly" if info.left_open else ""
 
-    def matching(self) -> Sequence[PickerChoice]:
-        """What the titles say at once, and what was found in all the rest; as many as can be looked through."""
-        places = self._places if self._looked and self._looked == self._wanted else {}
-        said = {choice.id for choice in super().matching()}
+    def matching(self) -> Sequence[ListRow[SessionInfo]]:
+        """Return the sessions whose rows or texts have the words, in the chosen order."""
+        places = self._places if self._searched and self._searched == self.words.strip() else {}
+        said = {row.id for row in super().matching()}
         found = [
-            replace(choice, below=places.get(choice.id) or choice.below)
-            for choice in self.choices
-            if choice.id in said or choice.id in places
+            replace(row, below=places.get(row.id) or row.below)
+            for row in self.rows
+            if row.id in said or row.id in places
         ]
+        order = list(ORDERS.values())[self._order]
+        found.sort(key=lambda row: order(row.value) if row.value else ())
         self._entitle(len(found))
         return found[:SHOWN]
 
@@ -125,114 +101,104 @@ class SessionPicker(Picker):
         where += ", with those of ba -p" if self._printed else ""
         order = f" · {list(ORDERS)[self._order]}" if self._order else ""
         more = f" · {SHOWN} of {count:,}, type to find others" if count > SHOWN else ""
-        self.query_one(".title", Static).update(where + order + more)
+        self.entitle(where + order + more)
 
-    def _search(self) -> None:
-        """Look for the words in all that was said, once they stop changing."""
-        self._wanted = self.words.strip()
-        if len(self._wanted) > 1 and not self._looking:
-            self._looking = True
-            self.run_worker(self._look, group="search", exit_on_error=False)
-
-    async def _look(self) -> None:
-        try:
-            await asyncio.sleep(PAUSE)
-            while len(words := self._wanted) > 1 and words != self._looked:
-                everywhere = self._everywhere
-                work = partial(self._library.search, words, everywhere=everywhere)
-                found = await asyncio.to_thread(work)
-                if everywhere == self._everywhere:
-                    self._looked, self._places = words, {info.id: info.found for info in found}
-        except BaError as error:
-            self.say(error.with_hint)
-        finally:
-            self._looking = False
-        if self._renaming is None and self._deleting is None:
-            super().refill()
+    async def search(self) -> None:
+        words, everywhere = self.words.strip(), self._everywhere
+        if self._renaming is None and len(words) > 1 and words != self._searched:
+            found = await asyncio.to_thread(partial(self._library.search, words, everywhere=everywhere))
+            if everywhere == self._everywhere:
+                self._searched, self._places = words, {info.id: info.found for info in found}
+                super().refill()
 
     def refill(self) -> None:
         if self._renaming is None:
-            self._deleting = None
-            self.say(self.keys)
-            self._search()
+            if len(self.words.strip()) > 1:
+                self.search_soon()
             super().refill()
 
-    def choose(self, id: str) -> None:
+    def choose(self, row: ListRow[SessionInfo]) -> None:
         if self._renaming is None:
-            self.dismiss(id)
+            self.dismiss(row.id)
             return
         title, target = self.words.strip(), self._renaming
         self._end_renaming()
         if title:
-            self._change(lambda: self._library.rename(target, title))
+            self._change(self._library.rename, target, title)
 
-    def action_cancel(self) -> None:
-        if self._renaming is not None:
+    def action_close(self) -> None:
+        if self._renaming is None:
+            super().action_close()
+        else:
             self._end_renaming()
             self.refill()
-        else:
-            super().action_cancel()
 
     def _end_renaming(self) -> None:
         self._renaming = None
         self.query_one(Input).value = ""
 
+    def footer(self) -> list[str]:
+        return super().footer() if self._renaming is None else [RENAMING]
+
     def action_everywhere(self) -> None:
         self._everywhere = not self._everywhere
-        self._reload()
+        self.action_reload()
 
     def action_printed(self) -> None:
         self._printed = not self._printed
-        self._reload()
+        self.action_reload()
 
     def action_order(self) -> None:
         if self._renaming is None:
             self._order = (self._order + 1) % len(ORDERS)
-            self._arrange()
+            self.refill()
 
     def action_rename(self) -> None:
-        if (id := self.highlighted) and self._renaming is None:
-            self._renaming = id
+        if (info := self.item) and self._renaming is None:
+            self._renaming = info.id
             field = self.query_one(Input)
-            field.value = self._infos[id].title
+            field.value = info.title
             field.action_end()
-            self.say("Type the title · Enter save · Esc cancel")
+            self.say("")
 
     def action_fork(self) -> None:
-        if id := self.highlighted:
-            self._change(lambda: self._library.fork(id))
+        if info := self.item:
+            self._change(self._library.fork, info.id)
 
     def action_delete(self) -> None:
-        id = self.highlighted
-        conversation = self._session.conversation
-        if id is None or self._renaming is not None:
+        info, conversation = self.item, self._session.conversation
+        if info is None or self._renaming is not None:
             return
-        if conversation is not None and id == conversation.id:
+        if conversation is not None and info.id == conversation.id:
             self.say("This session is open here. Open another one before you delete it.")
-        elif self._deleting != id:
-            self._deleting = id
-            self.say(f"Press again to delete “{self._infos[id].title}” permanently")
-        else:
-            self._deleting = None
-            self._change(lambda: self._library.delete(id))
+        elif self.confirmed(info.id, f"Press again to delete “{info.title}” permanently"):
+            self._change(self._library.delete, info.id)
 
-    def _change(self, work: Callable[[], object]) -> None:
+    def _change(self, work: Callable[..., object], *args: str) -> None:
         async def run() -> None:
-            try:
-                await asyncio.to_thread(work)
-            except BaError as error:
-                self.say(error.with_hint)
-                return
-            await self._load()
+            await asyncio.to_thread(work, *args)
 
-        self.run_worker(run, group="sessions", exit_on_error=False)
+        self.perform(run)
 
 
-def _choice(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> PickerChoice:
+def _session_row(info: SessionInfo, now: float, where: str, *, everywhere: bool) -> ListRow[SessionInfo]:
     title = info.title or "Untitled"
     title += " (ba -p)" if info.unattended else ""
     cells = [title, age(now - info.updated), count(info.turns, "turn"), money(info.cost)]
     if everywhere:
         cells.append(info.cwd.name or str(info.cwd))
     below = f"{where} · {info.preview}" if where else info.preview
-    return PickerChoice(info.id, tuple(cells), below)
+    return ListRow(info.id, tuple(cells), below, value=info)
+
+
+async def resume(chat: Actions, words: str) -> None:
+    """Open the session that ``words`` find, or the picker without words."""
+    refuse_while_busy(chat)
+    services, _ = chat.session.live
+    if words:
+        find = partial(services.library.find, words, unattended=chat.session.start.all)
+        info = await asyncio.to_thread(find)
+        await change_session(chat, info.id)
+        return
+    if chosen := await chat.ba.push_screen_wait(SessionPicker(chat.session)):
+        await change_session(chat, chosen)

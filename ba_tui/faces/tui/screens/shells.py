@@ -1,7 +1,4 @@
-"""The background shells: what runs, for how long, how much it printed; its output, and its end pressed twice.
-
-They are started and ended elsewhere; this asks and shows.
-"""
+"""Background shells: run time and amount of output of each; open the output, or stop the shell by pressing twice."""
 
 from __future__ import annotations
 
@@ -14,79 +11,67 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.jobs import Job, Jobs
-from ba_tui.core.ports.results import Reader
+from ba_tui.core.ports.tools import Job, Jobs, Reader
 from ba_tui.core.results import CommandText
 from ba_tui.core.text.wording import byte_size
-from ba_tui.faces.tui.inspector.model import Inspected, Whole
+from ba_tui.faces.tui.acts.port import Actions, inventory_of, needed
+from ba_tui.faces.tui.inspector.model import InspectorValue, Whole
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.picker import Picker, PickerChoice, app_of
-from ba_tui.faces.tui.transcript.rows import duration
-
-KEYS = "Enter show output · x stop · Esc close"
-EMPTY = "No background commands. Ctrl+B moves a running command here."
+from ba_tui.faces.tui.meters import short_duration
+from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
+from ba_tui.faces.tui.screens.sheet import app_of
 
 
 def state_of(job: Job) -> str:
-    """In words: running, exit code, killed."""
+    """Return the state in words: running, exit code, killed."""
     if job.state == "ended":
         return f"exit {job.exit_code}" if job.exit_code is not None else "ended"
     return job.state
 
 
-class ShellList(Picker):
-    """Newest first. What runs is drawn again once a second, and only then."""
+class ShellList(ListScreen[Job]):
+    """Newest first. The list is drawn again once a second while a command runs."""
 
-    FILTERED = False
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "End")]
+    FILTERED: ClassVar[bool] = False
+    ENTER: ClassVar[str] = "show output"
+    EMPTY: ClassVar[str] = "No background commands. Ctrl+B moves a running command here."
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("x,delete", "end", "stop")]
 
     def __init__(self, jobs: Jobs, stored: Reader | None) -> None:
-        super().__init__("Background shells", (), keys=KEYS)
-        self.empty = EMPTY
+        super().__init__("Background shells")
         self._stored = stored
         self._jobs = jobs
-        self._ending = ""
         self._tick: Timer | None = None
-        self._deaf: Callable[[], None] | None = None
+        self._stop_listening: Callable[[], None] | None = None
 
     def on_mount(self) -> None:
-        self._deaf = self._jobs.listen(self.reload)
-        self.reload()
+        self._stop_listening = self._jobs.listen(self.draw)
 
     def on_unmount(self) -> None:
-        if self._deaf:
-            self._deaf()
+        if self._stop_listening:
+            self._stop_listening()
 
-    def reload(self) -> None:
-        """Show what there is now."""
+    async def load(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        """Show the present shells."""
         jobs = list(self._jobs.list())
-        self.choices = [self._choice(job) for job in reversed(jobs)]
         if self.is_mounted:
-            self.refill()
+            self.show(ListContent(list(map(_job_row, reversed(jobs)))))
         running = any(job.state == "running" for job in jobs)
         if running and self._tick is None:
-            self._tick = self.set_interval(1.0, self.reload)
+            self._tick = self.set_interval(1.0, self.draw)
         elif not running and self._tick is not None:
             self._tick.stop()
             self._tick = None
 
-    def _choice(self, job: Job) -> PickerChoice:
-        spent = max(0.0, (job.until or time.time()) - job.since)
-        command = " ".join(job.command.split())
-        return PickerChoice(job.id, (command, state_of(job), duration(spent), byte_size(job.size)), job.id)
-
-    def action_step(self, by: int) -> None:
-        super().action_step(by)
-        if self._ending:
-            self._ending = ""
-            self.say(self.keys)
-
-    def choose(self, id: str) -> None:
-        job = next((job for job in self._jobs.list() if job.id == id), None)
+    def choose(self, row: ListRow[Job]) -> None:
+        job = row.value
         if job is None:
             return
         try:
-            output = self._jobs.output(id)
+            output = self._jobs.output(job.id)
         except BaError as error:
             self.say(error.with_hint)
             return
@@ -94,30 +79,31 @@ class ShellList(Picker):
         state = "running" if job.state == "running" else "failed" if job.failed else "ok"
         shown = CommandText(job.command, "", output, job.exit_code)
         title = f"{job.id} {' '.join(job.command.split())}"
-        spent = max(0.0, (job.until or time.time()) - job.since)
-        value = Inspected(title, {}, shown, output, state, spent, state_of(job), whole)
+        value = InspectorValue(title, {}, shown, output, state, _seconds(job), state_of(job), whole)
         app_of(self).push_screen(InspectorScreen(value))
 
     def action_end(self) -> None:
-        id = self.highlighted
-        job = next((job for job in self._jobs.list() if job.id == id), None)
+        job = self.item
         if job is None:
             return
         if job.state != "running":
             self.say(f"{job.id} has ended already.")
-        elif self._ending != job.id:
-            self._ending = job.id
-            self.say(f"Press x again to stop {job.id} and its child processes")
-        else:
-            self._ending = ""
+        elif self.confirmed(job.id, f"Press x again to stop {job.id} and its child processes"):
             self.say(f"Stopping {job.id} …")
-            self.run_worker(partial(self._end, job.id), group="end", exit_on_error=False)
+            self.perform(partial(self._jobs.end, job.id), f"{job.id} was ended.")
 
-    async def _end(self, id: str) -> None:
-        try:
-            await self._jobs.end(id)
-        except BaError as error:
-            self.say(error.with_hint)
-            return
-        self.say(f"{id} was ended.")
-        self.reload()
+
+def _job_row(job: Job) -> ListRow[Job]:
+    cells = (" ".join(job.command.split()), state_of(job), short_duration(_seconds(job)), byte_size(job.size))
+    return ListRow(job.id, cells, job.id, value=job)
+
+
+def _seconds(job: Job) -> float:
+    """Return how long it has run."""
+    return max(0.0, (job.until or time.time()) - job.since)
+
+
+def shells(chat: Actions, __: str) -> None:
+    inventory = inventory_of(chat)
+    jobs = needed(inventory.jobs, "This session can't run commands in the background.")
+    chat.ba.push_screen(ShellList(jobs, inventory.results))

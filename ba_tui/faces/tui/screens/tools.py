@@ -1,7 +1,4 @@
-"""The tool browser: every tool that was found, how it is doing, and one of them in full with its schema.
-
-Which tools there are and what can be switched is the inventory's affair.
-"""
+"""The tool browser: all tools with their states, and a page for one tool with its schema."""
 
 from __future__ import annotations
 
@@ -11,24 +8,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ClassVar, TypeAlias
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.tools import ToolLine, Tools
 from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.acts.port import Actions, inventory_of, needed
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.inspector.json_tree import json_rows
-from ba_tui.faces.tui.inspector.pane import spell
+from ba_tui.faces.tui.inspector.json_values import json_rows
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
-from ba_tui.faces.tui.screens.picker import LOW, Picker, PickerChoice, app_of
-from ba_tui.faces.tui.transcript.rows import duration
+from ba_tui.faces.tui.meters import duration, short_duration
+from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
+from ba_tui.faces.tui.screens.pages import RowPage, fact_rows, section_rows
+from ba_tui.faces.tui.screens.sheet import app_of
 
-KEYS = "Enter details · Ctrl+S on/off for this session · Esc close"
 STATES = {
     "core": "always on",
     "on": "on",
@@ -50,10 +44,10 @@ SWITCHED = frozenset({"on", "off", "deferred"})
 
 
 def marks(tool: ToolLine) -> str:
-    """What is not as it should be, in words."""
+    """Return the problems of a tool, in words."""
     found = [tool.trouble] if tool.trouble else []
     if tool.breaker == "opened":
-        found.append(f"failed too often: paused for {spell(tool.rest)}")
+        found.append(f"failed too often: paused for {duration(tool.rest)}")
     elif tool.breaker == "half-opened":
         found.append("failed often: on trial")
     if tool.slow:
@@ -62,7 +56,7 @@ def marks(tool: ToolLine) -> str:
 
 
 def figures(tool: ToolLine) -> str:
-    """How it did, in a few words; empty when it was not called."""
+    """Return the number of calls and failures; empty if it was not called."""
     now = tool.figures
     if not now.calls:
         return ""
@@ -70,117 +64,82 @@ def figures(tool: ToolLine) -> str:
     return count(now.calls, "call") + failed
 
 
-class ToolBrowser(Picker):
+class ToolBrowser(ListScreen[ToolLine]):
     """Typing finds by name, category, tag and words of the description."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "switch", "On or off", priority=True)]
+    ENTER: ClassVar[str] = "details"
+    EMPTY: ClassVar[str] = "No tools were found."
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "switch", "on/off for this session", priority=True)]
 
     def __init__(self, tools: Tools) -> None:
-        super().__init__("Tools", (), keys=KEYS)
-        self.empty = "Looking …"
+        super().__init__("Tools")
         self._tools = tools
-        self._lines: dict[str, ToolLine] = {}
 
-    def on_mount(self) -> None:
-        self.reload()
-
-    def reload(self) -> None:
-        self.run_worker(self._load, group="tools", exclusive=True, exit_on_error=False)
-
-    async def _load(self) -> None:
-        try:
-            lines = await asyncio.to_thread(self._tools.lines)
-        except BaError as error:
-            self.say(error.with_hint)
-            return
-        self._lines = {f"{place}:{tool.name}": tool for place, tool in enumerate(lines)}
-        self.empty = "No tools were found."
-        self.choices = [_choice(id, tool) for id, tool in self._lines.items()]
-        states = [tool.state for tool in lines]
+    def read(self) -> ListContent[ToolLine]:
+        tools = self._tools.lines()
+        states = [tool.state for tool in tools]
         off = sum(state in {"off", "deferred"} for state in states)
         wrong = sum(state in {"broken", "lacking"} for state in states)
         parts = [
-            f"{len(lines)} tools",
+            f"{len(tools)} tools",
             f"{off} off or on demand" if off else "",
             f"{wrong} can't be used" if wrong else "",
         ]
-        self.query_one(".title", Static).update(", ".join(filter(None, parts)))
-        self.refill()
+        return ListContent(list(map(_tool_row, range(len(tools)), tools)), ", ".join(filter(None, parts)))
 
-    def choose(self, id: str) -> None:
-        if id in self._lines:
-            app_of(self).push_screen(ToolPage(self._lines[id], self._switch))
+    def choose(self, row: ListRow[ToolLine]) -> None:
+        if row.value:
+            app_of(self).push_screen(ToolPage(row.value, self._switch))
 
     def action_switch(self) -> None:
-        if (id := self.highlighted) and id in self._lines:
-            self.run_worker(partial(self._switch_here, self._lines[id]), group="switch", exit_on_error=False)
+        if tool := self.item:
+            self.perform(partial(self._switch_here, tool))
 
-    async def _switch_here(self, tool: ToolLine) -> None:
-        told, _ = await self._switch(tool)
-        self.say(told)
+    async def _switch_here(self, tool: ToolLine) -> str:
+        return (await self._switch(tool))[0]
 
     async def _switch(self, tool: ToolLine) -> tuple[str, ToolLine]:
-        """What came of it, in words, and how the tool stands now."""
+        """Switch ``tool`` on or off. Return the result in words, and the tool with its new state."""
         if tool.state not in SWITCHED:
             return f"{tool.name} can't be switched. {MEANING[tool.state]}", tool
         on = tool.state != "on"
         try:
             await asyncio.to_thread(self._tools.switch, tool.name, on=on)
+            await self.load()
         except BaError as error:
             return error.with_hint, tool
-        await self._load()
-        now = next((line for line in self._lines.values() if line.name == tool.name), tool)
+        now = next((row.value for row in self.rows if row.value and row.value.name == tool.name), tool)
         return f"{tool.name} is {'on' if on else 'off'} for this session, from the next turn on.", now
 
 
-def _choice(id: str, tool: ToolLine) -> PickerChoice:
+def _tool_row(place: int, tool: ToolLine) -> ListRow[ToolLine]:
     wrong = marks(tool)
     summary = " ".join(tool.description.split())
-    below = f"! {wrong}" if wrong else summary
     cells = (tool.name, STATES[tool.state], tool.category, figures(tool))
-    return PickerChoice(id, cells, below, keywords=f"{' '.join(tool.tags)} {tool.source} {summary}")
+    keywords = f"{' '.join(tool.tags)} {tool.source} {summary}"
+    return ListRow(f"{place}:{tool.name}", cells, f"! {wrong}" if wrong else summary, keywords=keywords, value=tool)
 
 
-class ToolPage(ModalScreen[None]):
-    """One tool: where it comes from, how it did, what it says of itself, its parameters."""
+class ToolPage(RowPage):
+    """One tool: its source, its figures, its description and its parameters."""
 
-    CSS_PATH = "../styles/screens.tcss"
-    VERTICAL_BREAKPOINTS = LOW
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Close"),
         Binding("s", "switch", "On or off"),
         Binding("y", "copy", "Copy the schema"),
-        Binding("w", "wrap", "Wrap", show=False),
     ]
 
     def __init__(self, tool: ToolLine, switch: Switch) -> None:
-        super().__init__(classes="picker")
+        can_switch = " · s switch on/off" if tool.state in SWITCHED else ""
+        super().__init__(tool.name, page_rows(tool), keys=f"↑ ↓ scroll · y copy schema{can_switch} · Esc close")
         self._tool = tool
         self._switch = switch
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="sheet"):
-            yield Static(painted(self._tool.name), classes="title", markup=False)
-            yield RowView(page_rows(self._tool), word_wrap=True, id="tool")
-            switch = " · s switches it on or off" if self._tool.state in SWITCHED else ""
-            yield Static(f"↑ ↓ scroll · y copies the schema{switch} · Esc closes", classes="keys", markup=False)
-
-    def on_mount(self) -> None:
-        self.query_one(RowView).focus()
-
-    def action_close(self) -> None:
-        self.dismiss()
-
-    def action_wrap(self) -> None:
-        view = self.query_one(RowView)
-        view.wrap = not view.wrap
 
     def action_switch(self) -> None:
         self.run_worker(self._switch_it, group="switch", exit_on_error=False)
 
     async def _switch_it(self) -> None:
-        told, self._tool = await self._switch(self._tool)
-        self.query_one(".keys", Static).update(painted(told))
+        result, self._tool = await self._switch(self._tool)
+        self.say(result)
         self.query_one(RowView).put(page_rows(self._tool))
 
     def action_copy(self) -> None:
@@ -189,27 +148,32 @@ class ToolPage(ModalScreen[None]):
 
 
 def page_rows(tool: ToolLine) -> Sequence[GridRow]:
-    """The page of one tool."""
+    """Return the page of one tool."""
     now = tool.figures
-    facts = [
-        ("State", MEANING[tool.state]),
-        ("Source", tool.source),
-        ("Category", tool.category),
-        ("Tags", ", ".join(tool.tags)),
-        ("Effect", tool.effect),
-    ]
-    rows = [line((f"{name:<10}", "muted"), (painted(text), "")) for name, text in facts if text]
+    rows = fact_rows(
+        (
+            ("State", MEANING[tool.state]),
+            ("Source", tool.source),
+            ("Category", tool.category),
+            ("Tags", ", ".join(tool.tags)),
+            ("Effect", tool.effect),
+        )
+    )
     if wrong := marks(tool):
         rows += [line(), *(line((painted(text), "warning")) for text in wrong.split("\n"))]
     rows += [line(), line(("Calls in this session", "heading"))]
     if now.calls:
         good = f"{100 * (now.calls - now.failures) / now.calls:.0f} % succeeded"
         rows.append(line((f"{now.calls} calls, {good}, {now.retries} retries, {now.cached} from the cache", "")))
-        rows.append(line((f"{duration(now.average)} on average, 95 of 100 under {duration(now.p95)}", "")))
+        rows.append(line((f"{short_duration(now.average)} on average, 95 of 100 under {short_duration(now.p95)}", "")))
     else:
         rows.append(line(("None yet.", "muted")))
-    if tool.description:
-        rows += [line(), line(("What the model is told", "heading"))]
-        rows += [line((painted(text), "")) for text in tool.description.strip().split("\n")]
+    rows += section_rows("What the model reads", [tool.description.strip()])
     rows += [line(), line(("Parameters", "heading")), *json_rows(dict(tool.schema))]
     return rows
+
+
+def tools(chat: Actions, __: str) -> None:
+    found = inventory_of(chat).tools
+    hint = "/context shows which tools the model sees."
+    chat.ba.push_screen(ToolBrowser(needed(found, "This session has no list of tools.", hint)))

@@ -1,31 +1,35 @@
-"""The question whether a folder is trusted: what it would bring, what changed, and the answers, the safe one first.
+"""The trust dialog: what the folder contributes, what changed, and the answers, the safe one first.
 
-It only asks. What an answer does stands in ``acts.trust``.
+``trust`` and ``acts.sessions`` carry out the answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ba_tui.core.ports.trust import AskedSetting, TrustState
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.permissions import ASKS_AGAIN, AskedSetting, FolderTrust, TrustState
+from ba_tui.faces.tui.acts.port import Actions, refuse_while_busy
 from ba_tui.faces.tui.inspector.diff import diff_rows
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
-from ba_tui.faces.tui.screens.picker import LOW
+from ba_tui.faces.tui.screens.sheet import Sheet
+from ba_tui.resources import project_root
 
 TrustAnswer: TypeAlias = Literal["trust", "no", "quit", "revoke"]
 Answers: TypeAlias = Sequence[tuple[TrustAnswer | None, str, str]]
 
 IGNORED = 0.5
-"""Seconds without a key until keys count: those before were meant for something else."""
+"""Seconds without a key until keys are accepted: earlier ones were meant for something else."""
 MEANING = (
     "Yes: models read its context files. Its tools, hooks and MCP servers may run.",
     "No: ba only reads here. Its context files, tools, hooks and servers stay off.",
@@ -51,15 +55,14 @@ MOVES = {"pageup": "page_up", "pagedown": "page_down", "space": "page_down", "ho
 LINES = {"j": "down", "k": "up"}
 
 
-class ChoiceScreen(ModalScreen[TrustAnswer | None]):
+class ChoiceScreen(Sheet[TrustAnswer]):
     """A question with ``answers``: the verdict, keys and words of each; None leaves all as it is. The safe one is
     chosen first. Keys typed before the question appeared do not answer it. ``clock`` in seconds."""
 
-    CSS_PATH = "../styles/screens.tcss"
-    VERTICAL_BREAKPOINTS = LOW
-
-    def __init__(self, answers: Answers, *, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(classes="trust")
+    def __init__(
+        self, title: str, answers: Answers, *, keys: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(title, keys=keys, classes="trust")
         self._clock = clock
         self._quiet_since = clock()
         self._answers = answers
@@ -67,7 +70,7 @@ class ChoiceScreen(ModalScreen[TrustAnswer | None]):
 
     @property
     def listening(self) -> bool:
-        """Whether keys count yet."""
+        """Whether keys are accepted yet."""
         return self._clock() - self._quiet_since >= IGNORED
 
     def _paint(self) -> None:
@@ -80,11 +83,11 @@ class ChoiceScreen(ModalScreen[TrustAnswer | None]):
         view.put(rows)
 
     def on_key(self, event: events.Key) -> None:
-        """Every key is the dialog's: what is typed here is no text."""
+        """Process every key: nothing typed here is text."""
         event.stop()
         event.prevent_default()
         if not self.listening:
-            # Who was writing when it came, and goes on, has not read it yet.
+            # A user who is still typing has not read the question yet.
             self._quiet_since = self._clock()
             return
         key = event.key
@@ -104,7 +107,7 @@ class ChoiceScreen(ModalScreen[TrustAnswer | None]):
                     return
 
     def _moved(self, key: str) -> bool:
-        """Whether ``key`` was for what is shown above the answers."""
+        """Return whether ``key`` scrolled the body."""
         if key in MOVES or key in LINES:
             self.query_one("#trust-body", RowView).action_move(MOVES.get(key) or LINES[key])
             return True
@@ -121,15 +124,13 @@ class AllowScreen(ChoiceScreen):
     """Asks whether the settings of a trusted project may have one value. Dismissed with "trust" or "no"."""
 
     def __init__(self, asked: AskedSetting, *, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__((("trust", "1 y", "Yes, allow it"), ("no", "2 n", "No, leave it out")), clock=clock)
+        answers: Answers = (("trust", "1 y", "Yes, allow it"), ("no", "2 n", "No, leave it out"))
+        super().__init__(ALLOWING, answers, keys="↑ ↓ Enter choose · Esc no · PgUp PgDn scroll", clock=clock)
         self.asked = asked
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="sheet"):
-            yield Static(ALLOWING, classes="title", markup=False)
-            yield _quiet(RowView(id="trust-body", word_wrap=True))
-            yield _quiet(RowView(id="trust-answers", word_wrap=True))
-            yield Static("↑ ↓ Enter choose · Esc no · PgUp PgDn scroll", classes="keys", markup=False)
+    def body(self) -> ComposeResult:
+        yield _quiet(RowView(id="trust-body", word_wrap=True))
+        yield _quiet(RowView(id="trust-answers", word_wrap=True))
 
     def on_mount(self) -> None:
         # The body wraps and scrolls: all of the value can be read, however long it is.
@@ -144,26 +145,23 @@ class TrustScreen(ChoiceScreen):
     leaving is one of the answers."""
 
     def __init__(self, seen: TrustState, *, starting: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(answers(seen, starting=starting), clock=clock)
+        super().__init__("", answers(seen, starting=starting), clock=clock)
         self.seen = seen
         self._whole = self._begins_whole = seen.state == "changed" or written_only(seen)
 
     @property
     def _turned(self) -> bool:
-        """Whether it shows the other of the two views than it began with: Esc goes back first."""
+        """Whether the other view is shown than at first, so that Esc goes back to that one."""
         return self._whole != self._begins_whole
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="sheet"):
-            yield Static(classes="title", markup=False)
-            yield Static(visible(str(self.seen.root)), classes="lead", markup=False)
-            warning = Static(visible(self.seen.trouble or self.seen.warning), id="trust-warning", markup=False)
-            warning.display = bool(self.seen.trouble or self.seen.warning)
-            yield warning
-            yield Static(id="trust-meaning", markup=False)
-            yield _quiet(RowView(id="trust-body", word_wrap=True))
-            yield _quiet(RowView(id="trust-answers", word_wrap=True))
-            yield Static(classes="keys", markup=False)
+    def body(self) -> ComposeResult:
+        yield Static(visible(str(self.seen.root)), classes="lead", markup=False)
+        warning = Static(visible(self.seen.trouble or self.seen.warning), id="trust-warning", markup=False)
+        warning.display = bool(self.seen.trouble or self.seen.warning)
+        yield warning
+        yield Static(id="trust-meaning", markup=False)
+        yield _quiet(RowView(id="trust-body", word_wrap=True))
+        yield _quiet(RowView(id="trust-answers", word_wrap=True))
 
     def on_mount(self) -> None:
         self._show_body()
@@ -175,11 +173,11 @@ class TrustScreen(ChoiceScreen):
         self._hint()
 
     def _hint(self) -> None:
-        """The words that depend on the room there is."""
+        """Show the texts that depend on the height of the screen."""
         low = self.app.size.height < TIGHT  # pyright: ignore[reportUnknownMemberType] - App is generic
         title = CHANGED_LOW if low and self.seen.state == "changed" else TITLES[self.seen.state]
         title = WRITTEN if written_only(self.seen) else title
-        self.query_one(".title", Static).update(title)
+        self.entitle(title)
         meaning = WRITTEN_MEANING if written_only(self.seen) else MEANING_LOW if low else MEANING
         self.query_one("#trust-meaning", Static).update("\n".join(meaning))
         keys = ["↑ ↓ Enter" if low else "↑ ↓ Enter choose"]
@@ -187,7 +185,8 @@ class TrustScreen(ChoiceScreen):
             keys.append("d summary" if self._whole else "d read the files")
             keys += ["Esc back"] if self._turned else []
         keys.append("PgUp PgDn" if low else "PgUp PgDn scroll")
-        self.query_one(".keys", Static).update(" · ".join(keys))
+        self.keys = " · ".join(keys)
+        self.say("")
 
     def on_resize(self) -> None:
         self._hint()
@@ -201,18 +200,18 @@ class TrustScreen(ChoiceScreen):
 
 
 def _quiet(view: RowView) -> RowView:
-    """The keys are the screen's."""
+    """Return ``view`` without focus, so that keys reach the screen."""
     view.can_focus = False
     return view
 
 
 def written_only(seen: TrustState) -> bool:
-    """Whether the question is about instruction files alone: tools wrote some in a folder that the user trusts."""
+    """Return whether the question is only about instruction files that tools wrote in a trusted folder."""
     return seen.state == "trusted" and bool(seen.written)
 
 
 def answers(seen: TrustState, *, starting: bool) -> Answers:
-    """Verdict, keys and words of each row. None leaves all as it is."""
+    """Return verdict, keys and words of each answer. The verdict None changes nothing."""
     if written_only(seen):
         return (
             ("trust", "1 y", "Yes, models may read them"),
@@ -232,7 +231,7 @@ def answers(seen: TrustState, *, starting: bool) -> Answers:
 
 
 def body_rows(seen: TrustState, *, whole: bool) -> list[GridRow]:
-    """What the folder holds by kind; ``whole``: every file, or what changed of it."""
+    """Return the contents of the folder by kind; ``whole``: every file, or its changes."""
     if seen.trouble:
         return []
     if not whole:
@@ -262,5 +261,70 @@ def _brought(seen: TrustState) -> list[GridRow]:
 
 
 def _left_out(seen: TrustState) -> list[GridRow]:
-    """The settings that do not count, also once the folder is trusted."""
+    """Return the settings that are ignored even in a trusted folder."""
     return [line((visible(text), "warning"), gutter=f"{'left out':<11}       ") for text in seen.refused]
+
+
+async def trust(chat: Actions, _: str) -> None:
+    """Show whether the folder is trusted, and let the user change it."""
+    refuse_while_busy(chat)
+    services, conversation = chat.session.live
+    if services.trust is None:
+        raise UsageError("ba made this folder itself, so there is nothing to trust.")
+    root = project_root(conversation.cwd)
+    seen = await asyncio.to_thread(services.trust.look, root)
+    match await ask_trust(chat, seen, starting=False):
+        case "trust":
+            chat.session.refused.discard(root)
+            notices = await grant_trust(chat, services.trust, seen, ())
+        case "revoke":
+            await asyncio.to_thread(services.trust.revoke, root)
+            chat.session.refused.add(root)
+            notices = await chat.session.reopen()
+        case _:
+            if seen.state != "trusted" or not await _allow(chat, services.trust, root):
+                return
+            notices = _unanswered(await chat.session.reopen())
+    now = await asyncio.to_thread(services.trust.look, root)
+    chat.session.reads_only = now.state != "trusted"
+    await chat.show_session()
+    for notice in notices:
+        chat.tell(notice)
+    chat.activity.hint("This folder is not trusted." if chat.session.reads_only else "This folder is trusted.")
+
+
+async def ask_trust(chat: Actions, seen: TrustState, *, starting: bool) -> TrustAnswer | None:
+    return await chat.ba.push_screen_wait(TrustScreen(seen, starting=starting))
+
+
+async def grant_trust(
+    chat: Actions, trusting: FolderTrust, seen: TrustState, notices: Sequence[Notice]
+) -> Sequence[Notice]:
+    """Trust the folder as it was shown, and reopen the session with its tools, hooks and settings."""
+    services, _ = chat.session.live
+    kept = [notice for notice in notices if notice not in services.notices]
+    try:
+        await asyncio.to_thread(trusting.grant, seen)
+        await _allow(chat, trusting, seen.root)
+        return [*kept, *_unanswered(await chat.session.reopen())]
+    except BaError as error:
+        chat.session.reads_only = True
+        return [*notices, Notice(str(error), "error", error.hint)]
+
+
+async def _allow(chat: Actions, trusting: FolderTrust, root: Path) -> bool:
+    """Ask about each value in the project's settings that needs permission; return whether one was allowed now.
+
+    Raises:
+        StorageError: an answer can't be saved.
+    """
+    waiting = [each for each in await asyncio.to_thread(trusting.asked, root) if not each.allowed]
+    allowed = [each for each in waiting if await chat.ba.push_screen_wait(AllowScreen(each)) == "trust"]
+    for each in allowed:
+        await asyncio.to_thread(trusting.allow, root, each)
+    return bool(allowed)
+
+
+def _unanswered(notices: Sequence[Notice]) -> list[Notice]:
+    """Return ``notices`` without those about values that the user has just refused."""
+    return [notice for notice in notices if notice.hint != ASKS_AGAIN]

@@ -1,6 +1,6 @@
-"""The first start: why no model can be asked yet, and the ways on. The conversation stays readable behind it.
+"""The first start: why no model can be used yet, and ways to set one up. The conversation stays readable behind it.
 
-Keys typed here go to ``Setup`` and nowhere else: they are never shown, logged or kept in a widget.
+Keys typed here go only to ``Setup``: they are never shown, logged or stored in a widget.
 """
 
 from __future__ import annotations
@@ -8,23 +8,44 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen
+from textual.containers import VerticalScroll
+from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from ba_tui.core.errors import AuthFailed, BaError, ProviderError
-from ba_tui.core.ports.setup import FoundServer, Setup
+from ba_tui.core.errors import AuthFailed, BaError, ProviderError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.settings import FoundServer, Setup
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
+from ba_tui.faces.tui.acts.port import Actions
 from ba_tui.faces.tui.screens.models import ServedModels
-from ba_tui.faces.tui.screens.picker import LOW, app_of
-from ba_tui.faces.tui.widgets.key_input import KeyInput
+from ba_tui.faces.tui.screens.sheet import Sheet, app_of
+
+# The input for an API key is masked, and refuses a paste of several lines instead of cutting it.
+
+
+class KeyInput(Input):
+    class Refused(Message):
+        """The pasted text can't be a key."""
+
+    def __init__(self) -> None:
+        super().__init__(id="key", password=True, placeholder="Paste the key, then Enter", compact=True)
+        self.cursor_blink = False
+
+    def _on_paste(self, event: events.Paste) -> None:
+        # Textual would take the first line, and that half of a key would be refused later for no visible reason.
+        event.stop()
+        event.prevent_default()
+        text = event.text.strip()
+        if any(map(str.isspace, text)):
+            self.post_message(self.Refused())
+        elif text:
+            self.replace(text, *self.selection)
+
 
 BACK = "↑ ↓ scroll · Esc back"
 VARIABLES = """Set one of these before you start ba:
@@ -44,18 +65,14 @@ FEW = 3
 NOBODY = "No model server found on the usual ports (Ollama, LM Studio, llama.cpp, vLLM)."
 
 
-class Welcome(ModalScreen[str | None]):
+class Welcome(Sheet[str]):
     """Dismissed with a model id that may be asked now, with ``tour``, or with None."""
-
-    CSS_PATH = "../styles/screens.tcss"
-    VERTICAL_BREAKPOINTS = LOW
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back")]
 
     def __init__(
         self, setup: Setup, model: str, missing: str, take: Callable[[events.Key | events.Paste], Awaitable[None]]
     ) -> None:
-        """``take``: who gets a prompt that is typed here."""
-        super().__init__(classes="welcome")
+        """``take`` gets the keys of a prompt that is typed here."""
+        super().__init__("Welcome to ba", keys=KEYS if missing else READY, classes="welcome")
         self._take = take
         self._leaving = False
         self._setup = setup
@@ -69,20 +86,16 @@ class Welcome(ModalScreen[str | None]):
         """A key that could not be checked; Enter saves it."""
         self.saved = ""
         """The file that a key was saved in."""
-        self._keys = KEYS if missing else READY
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="sheet"):
-            yield Static("Welcome to ba", classes="title", markup=False)
-            reason = self._missing or f"{self._model} is ready."
-            yield Static(paintable(reason), classes="lead", markup=False)
-            yield OptionList(id="ways", compact=True, markup=False)
-            yield KeyInput()
-            yield Input(id="address", placeholder="127.0.0.1:8080 or https://HOST/v1", compact=True)
-            yield Input(id="file", placeholder="~/models/MODEL.gguf", compact=True)
-            with VerticalScroll(id="variables"):
-                yield Static(VARIABLES, markup=False)
-            yield Static(self._keys, classes="keys", markup=False)
+    def body(self) -> ComposeResult:
+        reason = self._missing or f"{self._model} is ready."
+        yield Static(paintable(reason), classes="lead", markup=False)
+        yield OptionList(id="ways", compact=True, markup=False)
+        yield KeyInput()
+        yield Input(id="address", placeholder="127.0.0.1:8080 or https://HOST/v1", compact=True)
+        yield Input(id="file", placeholder="~/models/MODEL.gguf", compact=True)
+        with VerticalScroll(id="variables"):
+            yield Static(VARIABLES, markup=False)
 
     def on_mount(self) -> None:
         for id in ("#address", "#file"):
@@ -115,14 +128,14 @@ class Welcome(ModalScreen[str | None]):
         ways.highlighted = min(before, len(options) - 1)
 
     async def on_key(self, event: events.Key) -> None:
-        """Words are a prompt, which is kept until a model can be asked."""
+        """Pass typed text on as a prompt, which waits until a model can be asked."""
         words = event.is_printable and (self._leaving or not (event.character or "").isspace())
         if words and self.query_one("#ways").display:
             event.stop()
             await self._type(event)
 
     async def on_paste(self, event: events.Paste) -> None:
-        """A key that is pasted too soon is shown to nobody; all else is a prompt."""
+        """Put a pasted API key into the masked field; pass other text on as a prompt."""
         text = event.text.strip()
         if not text or not self.query_one("#ways").display:
             return
@@ -138,7 +151,7 @@ class Welcome(ModalScreen[str | None]):
         await self._take(event)
         if not self._leaving:
             self._leaving = True
-            # Not at once: the letters that are on their way here come before those that go straight to the prompt.
+            # Not immediately: letters that are queued for this screen must precede those that go to the prompt.
             self.call_after_refresh(self._leave)
 
     def _leave(self) -> None:
@@ -148,9 +161,6 @@ class Welcome(ModalScreen[str | None]):
         for id in ("ways", "key", "address", "file", "variables"):
             self.query_one(f"#{id}").display = id == part
         self.query_one(f"#{part}").focus()
-
-    def _say(self, text: str) -> None:
-        self.query_one(".keys", Static).update(paintable(text, newlines=False))
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
@@ -162,13 +172,13 @@ class Welcome(ModalScreen[str | None]):
             self.dismiss("tour")
         elif way == "variables":
             self._show("variables")
-            self._say(BACK)
+            self.say(BACK)
         elif way == "address":
             self._show("address")
-            self._say(TYPED)
+            self.say(TYPED)
         elif way == "file":
             self._show("file")
-            self._say(FILE)
+            self.say(FILE)
         elif way == "key":
             self._ask_key(rest)
         elif way == "server":
@@ -176,19 +186,19 @@ class Welcome(ModalScreen[str | None]):
             self._work(self._use, self._servers[int(place)], model)
 
     def _work(self, step: Callable[..., Awaitable[None]], *args: object) -> None:
-        """One step at a time; Esc stops it."""
+        """Start a step in place of a running one; Esc stops it."""
         self.run_worker(partial(self._told, step, *args), group="step", exclusive=True, exit_on_error=False)
 
     async def _told(self, step: Callable[..., Awaitable[None]], *args: object) -> None:
         try:
             await step(*args)
         except BaError as error:
-            self._say(error.with_hint)
+            self.say(error.with_hint)
 
     def _ask_key(self, provider: str, say: str = KEPT) -> None:
         self._provider, self._unchecked = provider, ""
         self._show("key")
-        self._say(say)
+        self.say(say)
 
     # A server
 
@@ -200,14 +210,14 @@ class Welcome(ModalScreen[str | None]):
             self._work(self._find)
 
     async def _find(self, key: str = "") -> None:
-        self._say(f"Asking {self._address} for its models …")
+        self.say(f"Asking {self._address} for its models …")
         try:
             server = await self._setup.find_server(self._address, key)
         except AuthFailed as error:
             self._ask_key("", f"{error} Paste the key, then Enter · Esc back")
             return
         if not server.models:
-            self._say(f"{server.base_url} answers but lists no models. {' '.join(server.troubles)}".strip())
+            self.say(f"{server.base_url} answers but lists no models. {' '.join(server.troubles)}".strip())
             return
         await self._use(server, server.models[0].id if len(server.models) == 1 else "", key)
 
@@ -236,7 +246,7 @@ class Welcome(ModalScreen[str | None]):
     @on(KeyInput.Refused)
     def _no_key(self, event: KeyInput.Refused) -> None:
         event.stop()
-        self._say("That is not a key: it contains a line break or a space. Copy it again, alone.")
+        self.say("That is not a key: it contains a line break or a space. Copy it again, alone.")
 
     @on(Input.Submitted, "#key")
     def _key_typed(self, event: Input.Submitted) -> None:
@@ -246,7 +256,7 @@ class Welcome(ModalScreen[str | None]):
         if unchecked and not key:
             self._work(self._save, unchecked)
         elif not key:
-            self._say("Paste the key first.")
+            self.say("Paste the key first.")
         elif not self._provider:
             self._work(self._find, key)
         else:
@@ -255,14 +265,14 @@ class Welcome(ModalScreen[str | None]):
     async def _check(self, key: str) -> None:
         """Ask the key's provider whether it takes it, then save it."""
         provider = self._owner(key)
-        self._say("Checking the key …")
+        self.say("Checking the key …")
         try:
             await self._setup.check_key(provider, key)
         except AuthFailed:
             raise
         except ProviderError as error:
             self._unchecked = key
-            self._say(f"Not checked: {error} Enter save it anyway · Esc back")
+            self.say(f"Not checked: {error} Enter save it anyway · Esc back")
             return
         await self._save(key)
 
@@ -275,20 +285,20 @@ class Welcome(ModalScreen[str | None]):
             self.dismiss(served)
         else:
             self._show("ways")
-            self._say(f"Saved in {where}. Press Esc, then choose a model with /model.")
+            self.say(f"Saved in {where}. Press Esc, then choose a model with /model.")
 
     def _owner(self, key: str) -> str:
-        """A key pasted under the wrong name tells its vendor by its beginning."""
+        """Return the vendor of a key by its prefix, else the one that was chosen."""
         if self._provider == "openai" and not key.startswith("sk-ant-"):
             return "openai"
         return next((name for prefix, name in PREFIXES if key.startswith(prefix)), self._provider)
 
     def _served(self, provider: str) -> str:
-        """What can be asked now: the model that was wanted, else the first one of the key's vendor."""
+        """Return a model that can be asked now: the chosen one, else the first of the key's vendor."""
         models = (self._model, self._setup.first_model(provider))
         return next((model for model in models if model and not self._setup.missing(model)), "")
 
-    def action_back(self) -> None:
+    def action_close(self) -> None:
         if self.query_one("#ways").display:
             self.dismiss(None)
             return
@@ -296,11 +306,11 @@ class Welcome(ModalScreen[str | None]):
         self._unchecked = ""
         self.query_one("#key", Input).value = ""
         self._show("ways")
-        self._say(self._keys)
+        self.say("")
 
 
 def _offers(place: int, server: FoundServer) -> list[Option]:
-    """What ``server`` has, in a few rows: its models, or a choice among many."""
+    """Return options for the models of ``server``, or one option that lists them."""
     few = server.models if len(server.models) <= FEW else ()
     offers = [(f"Use {model.name} from {_where(server)}", model.id) for model in few]
     if len(server.models) > FEW:
@@ -309,9 +319,32 @@ def _offers(place: int, server: FoundServer) -> list[Option]:
 
 
 def _troubles(server: FoundServer) -> Sequence[str]:
-    """What keeps models of ``server`` from being used, a line each."""
+    """Return why models of ``server`` can't be used, a line each."""
     return server.troubles or (() if server.models else (f"{_where(server)} has no models yet.",))
 
 
 def _where(server: FoundServer) -> str:
     return f"{server.title} at {server.base_url}"
+
+
+async def setup(chat: Actions, _: str) -> None:
+    """Show the ways to connect a model, and use the chosen one."""
+    services, conversation = chat.session.live
+    if not chat.session.start.kept:
+        raise UsageError("The demo saves no settings.", "Leave it with Ctrl+D, start ba, then use /setup.")
+    app = chat.ba
+    if any(isinstance(screen, Welcome) for screen in app.screen_stack):
+        return
+    welcome = Welcome(services.setup, conversation.model, chat.turns.missing, chat.composer.prompt.take)
+    outcome = await chat.ba.push_screen_wait(welcome)
+    if welcome.saved:
+        chat.tell(Notice(f"The key was saved in {welcome.saved}."))
+    if outcome == "tour":
+        await app.leave_for("demo")
+    elif outcome:
+        chat.session.use_model(outcome)
+        chat.show_facts()
+        chat.turns.missing = await asyncio.to_thread(services.setup.missing, conversation.model)
+        if not chat.turns.missing:
+            chat.activity.hint(f"Ready: {conversation.model}.")
+    chat.composer.prompt.focus()

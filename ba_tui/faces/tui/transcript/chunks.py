@@ -22,10 +22,9 @@ TABLE_SIZE = 16_000
 
 
 class MarkdownChunk(NamedTuple):
-    """Markdown, or lines within a fence when ``language`` is not None.
-
-    ``opens`` and ``closes`` are the fence's own lines where this chunk holds them; ``spaced`` asks for a blank line
-    above: not when it goes on where the last one was cut for its size.
+    """A piece of Markdown, or lines within a fence if ``language`` is not None. ``opens`` and ``closes``: the fence's
+    own lines if this chunk has them. ``spaced``: whether a blank line precedes it, not if the last chunk was cut for
+    its size.
     """
 
     text: str
@@ -53,7 +52,7 @@ class Chunks:
 
     @property
     def open(self) -> MarkdownChunk | None:
-        """What may still change."""
+        """The text that may still change."""
         text = "".join(self._lines) + self._rest
         if self._language is not None:
             return MarkdownChunk(text.removesuffix("\n"), self._language, self._opens, "", self._spaced)
@@ -68,7 +67,7 @@ class Chunks:
         self._rest = self._shortened(self._rest)
 
     def _shortened(self, line: str) -> str:
-        """The end of a long line. What stands before it is done, piece by piece: none may take long to paint."""
+        """Return the rest of a long line, whose beginning is cut into pieces that are quick to paint."""
         if len(line) <= PARAGRAPH_SIZE:
             return line
         start = 0
@@ -80,7 +79,7 @@ class Chunks:
         return line[start:]
 
     def finish(self) -> None:
-        """Nothing follows."""
+        """Cut the rest, because no text follows."""
         if self._rest:
             self._line(self._rest)
             self._rest = ""
@@ -111,7 +110,7 @@ class Chunks:
         self._size += len(line) + 1
 
     def _boundary(self, line: str) -> None:
-        """Cut before ``line`` when what came before can't change any more, or has grown too long."""
+        """Cut before ``line`` if the text before it can't change any more or is too long."""
         indented = line[0] in " \t"
         if not self._lines or (indented and self._size <= TABLE_SIZE):
             return

@@ -1,17 +1,18 @@
-"""The first or the last lines of a text, as many as fit a few rows, and a marker where the others are missing.
-
-What the lines look like is the caller's business.
-"""
+"""Excerpts of text and of program output: the first or last lines, and a marker for those left out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from rich.color import Color
 from rich.segment import Segment
+from rich.style import Style
 
+from ba_tui.core.text.ansi import Colour, Ink, inked_lines
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit, clipped_segments
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit, clipped_segments, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
 
 LONGEST = 4_000
@@ -23,7 +24,7 @@ Paint: TypeAlias = Callable[[str], Sequence[Rows]]
 
 
 class PreviewSpace(NamedTuple):
-    """``width`` in cells, ``limit`` in rows. ``unfolded``: the person asked to see more of this result."""
+    """``width`` in cells, ``limit`` in rows. ``unfolded``: the user asked to see more of this result."""
 
     width: int
     palette: Palette
@@ -32,7 +33,7 @@ class PreviewSpace(NamedTuple):
 
 
 def first_lines(text: str, space: PreviewSpace, paint: Paint) -> Rows:
-    """The beginning of ``text``, and how many lines are missing below it."""
+    """Return the beginning of ``text``, and how many lines are missing below it."""
     if not (text := text.rstrip()):
         return []
     parts = text.split("\n", space.limit)[: space.limit]
@@ -41,7 +42,7 @@ def first_lines(text: str, space: PreviewSpace, paint: Paint) -> Rows:
 
 
 def last_lines(text: str, space: PreviewSpace, paint: Paint, lacking: int = 0) -> Rows:
-    """The end of ``text``, and how many lines are missing above it; ``lacking``: lines that ``text`` has lost.
+    """Return the end of ``text``, and how many lines are missing above it; ``lacking``: lines that ``text`` has lost.
 
     Folded, only the last line takes more than one row: programs end with the reason.
     """
@@ -59,22 +60,23 @@ def last_lines(text: str, space: PreviewSpace, paint: Paint, lacking: int = 0) -
 
 
 def first_rows(lines: Sequence[Rows], space: PreviewSpace, hidden: int, about: str = "") -> Rows:
-    """The first of ``lines``, and how many are missing below them with the ``hidden`` ones, which are not among them.
-    ``about``: words before that number."""
+    """Return the first of ``lines`` and a marker with the number of those below, ``hidden`` ones included. ``about``:
+    words before that number.
+    """
     kept, left = _fitting(lines, space, hidden)
     shown = [row for line in kept for row in line]
     return [*shown, missing(f"{about}{count(left, 'more line')} below", space)] if left else shown
 
 
 def missing(words: str, space: PreviewSpace) -> PaintedLine:
-    """The marker in the place of what is not shown; it is never copied."""
+    """Return the marker for hidden lines; it is never copied."""
     hint = ": Enter opens all" if space.unfolded else ""
     text = f"{space.palette.glyphs.more} {words}{hint}"
     return PaintedLine((Segment(text, space.palette.dim),), unit=Unit(""))
 
 
 def _fitting(lines: Sequence[Rows], space: PreviewSpace, hidden: int) -> tuple[list[Rows], int]:
-    """The first of ``lines`` that fit beside a marker, and how many are left out with the ``hidden`` ones."""
+    """Return the first of ``lines`` that fit with a marker, and how many are left out, ``hidden`` ones included."""
     if not hidden and sum(map(len, lines)) <= space.limit:
         return list(lines), 0
     room = space.limit - (hidden > 0 or len(lines) > 1)
@@ -89,7 +91,7 @@ def _fitting(lines: Sequence[Rows], space: PreviewSpace, hidden: int) -> tuple[l
 
 
 def _cut(line: Rows, room: int, space: PreviewSpace) -> Rows:
-    """A line that is too long for all of the room."""
+    """Return a line that is too long for all of the room."""
     if len(line) <= room:
         return line
     last = line[room - 1]
@@ -99,10 +101,55 @@ def _cut(line: Rows, room: int, space: PreviewSpace) -> Rows:
 
 
 def _last_state(line: str, space: PreviewSpace) -> str:
-    """The beginning of a long line; the end of one that a program wrote over again and again."""
+    """Return the beginning of a long line; the end of one that a program wrote over again and again."""
     return line[-LONGEST:] if "\r" in line.rstrip("\r") else beginning(line, space)
 
 
 def beginning(line: str, space: PreviewSpace) -> str:
-    """``line`` without what is beyond LONGEST, which is marked."""
+    """Return ``line`` cut at LONGEST, with a mark."""
     return line if len(line) <= LONGEST else line[:LONGEST] + space.palette.glyphs.more
+
+
+# Output of programs: ``core.text.untrusted`` parses the escape sequences; only colours survive.
+
+
+def ansi_segments(text: str, ground: Style) -> list[list[Segment]]:
+    """Return the lines of ``text`` over ``ground``, tabs expanded, progress lines as a terminal leaves them."""
+    return [
+        [Segment(words.replace("\n", "␤").expandtabs(8), ground + ink_style(ink)) for words, ink in runs]
+        for runs in inked_lines(text)
+    ]
+
+
+@lru_cache(512)
+def ink_style(ink: Ink) -> Style:
+    """Return the style for rich, without black or white on the default background, which some themes would hide."""
+    bare = {0: 8, 7: None, 15: None} if ink.bg is None and not ink.reverse else {}
+    return Style(
+        color=_colour(bare.get(ink.fg, ink.fg) if isinstance(ink.fg, int) else ink.fg),
+        bgcolor=_colour(ink.bg),
+        bold=ink.bold or None,
+        dim=ink.dim or None,
+        italic=ink.italic or None,
+        underline=ink.underline or None,
+        strike=ink.strike or None,
+        reverse=ink.reverse or None,
+    )
+
+
+def _colour(colour: Colour) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
+
+
+def printed_lines(space: PreviewSpace) -> Paint:
+    """Return a function that paints terminal output in its own colours, cut hard at the width."""
+
+    def paint(output: str) -> list[Rows]:
+        return [
+            [PaintedLine(part, glue=glue) for part, glue in wrapped(segments, space.width, hard=True)]
+            for segments in ansi_segments(output, space.palette.text)
+        ]
+
+    return paint

@@ -26,7 +26,7 @@ _ADDRESS = regex(r"\]\([^()\s]*$")
 
 
 @frozen
-class Grounded:
+class AnswerFigures:
     """The figures of the answer with the id ``message``. ``place``: where the record begins in it; ``last``: nothing
     of it follows."""
 
@@ -39,7 +39,7 @@ class Grounded:
 class FigureMarks:
     """Marks ``text``, a part of an answer, piece by piece in order."""
 
-    def __init__(self, text: str, grounded: Grounded) -> None:
+    def __init__(self, text: str, grounded: AnswerFigures) -> None:
         self._text = text
         self._verdicts = grounded.report.verdicts[:MOST]
         self._place = grounded.place
@@ -71,8 +71,9 @@ class FigureMarks:
 
 
 class FigureRuns:
-    """Cuts the words of a paragraph at the marks in them. A figure may reach over several pieces. ``unsourced``: the
-    figures that stand out; None where the text has no marks, and letters that look like one are its own."""
+    """Cuts the words of a paragraph at the marks of figures. A figure may span several pieces. ``unsourced``: figures
+    to highlight; None if the text has no marks.
+    """
 
     def __init__(self, palette: Palette, unsourced: frozenset[int] | None) -> None:
         self._palette = palette
@@ -80,11 +81,11 @@ class FigureRuns:
         self._open = -1
 
     def without(self, text: str) -> str:
-        """``text`` without marks."""
+        """Return ``text`` without marks."""
         return text if self._unsourced is None or text.isascii() else MARKS.sub("", text)
 
     def of(self, text: str, style: Style) -> list[Segment]:
-        """The runs of ``text``."""
+        """Return the runs of ``text``."""
         if self._unsourced is None or text.isascii():
             return [Segment(text, self._within(style))]
         runs: list[Segment] = []

@@ -37,7 +37,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
-from ba_tui.faces.tui.agents.rows import AgentRows
+from ba_tui.faces.tui.agents.roster import AgentRows
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
@@ -48,6 +48,7 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    TurnRecords,
     agent_row,
     answered,
     compaction,
@@ -63,17 +64,16 @@ from ba_tui.faces.tui.transcript.records import (
     row_of,
     with_agents,
 )
-from ba_tui.faces.tui.transcript.turn_records import TurnRecords
 
 TAIL = 4_000
 MEMORY_TOOLS = ("remember", "forget")
 
 
-class Records:
+class RecordFold:
     """The fold. ``items`` only ever change from ``changed`` on, or in the places of ``touched``."""
 
     def __init__(self, agent: str = MAIN) -> None:
-        """``agent``: whose transcript it is."""
+        """``agent``: the agent of the transcript."""
         self.items: list[Record] = []
         self.touched: set[int] = set()
         self.changed = 0
@@ -82,7 +82,7 @@ class Records:
         self._calls: dict[str, int] = {}
         self._asked: dict[str, str] = {}
         self._persons: set[str] = set()
-        """Commands of the person's own that run: the end of a turn is not theirs."""
+        """Running commands of the user's own; the end of a turn does not end them."""
         self._drafts: list[int] = []
         self._pieces: list[str] = []
         self._began: float | None = None
@@ -93,12 +93,12 @@ class Records:
 
     @property
     def busy(self) -> bool:
-        """Something runs whose elapsed time or countdown is shown."""
+        """Whether elapsed times or countdowns are shown."""
         live = self.items[-1:] + [self.items[index] for index in self._calls.values()]
         return any(isinstance(item, Retry) or (isinstance(item, ToolRow) and item.open) for item in live)
 
     def apply(self, event: Event) -> None:
-        """Take one event in. Cheap: a delta only joins the pieces that ``settle`` puts together."""
+        """Process one event. Cheap: deltas are collected until ``settle`` joins them."""
         if event.agent != self._agent:
             self._other(event)
             return
@@ -139,7 +139,7 @@ class Records:
                 pass
 
     def _other(self, event: Event) -> None:
-        """Of agents below; those in the background begin when their call is over."""
+        """Process an event of another agent; background agents start after their call has ended."""
         if event.agent == PERSON and self._agent == MAIN:
             self._own(event)
             return
@@ -149,7 +149,7 @@ class Records:
             self._calls[line.agent_id] = self._add(agent_row(line))
 
     def _own(self, event: Event) -> None:
-        """A command that the person runs beside the turns."""
+        """Process an event of a command that the user runs alongside the turns."""
         match event:
             case ToolStarted(call=call, target=target, at=at):
                 self._persons.add(call.id)
@@ -169,7 +169,7 @@ class Records:
             self._change(call_id, replace(row, tail=(row.tail + text)[-TAIL:]))
 
     def settle(self) -> None:
-        """Put the pieces of a streaming answer together; afterwards ``items`` is all there is."""
+        """Join the collected deltas, so that ``items`` is complete."""
         if self._pieces and self._drafts:
             index = self._drafts[-1]
             item = self.items[index]
@@ -185,9 +185,8 @@ class Records:
                     del self._calls[id]
 
     def interrupt(self) -> None:
-        """Nothing runs any more: calls without a result will not get one.
-
-        Half-written calls are gone, and thoughts that came to no word: no message holds them.
+        """End all work: calls without a result are marked as interrupted. Unfinished calls and thoughts are removed,
+        because no message has them.
         """
         self.settle()
         self._unretry()
@@ -206,13 +205,13 @@ class Records:
         self._drafts.clear()
 
     def end(self) -> None:
-        """The file ends here: the person's own commands do not run any more either."""
+        """End all work, the user's own commands included, because the journal ends."""
         self._persons.clear()
         self.agents.end()
         self.interrupt()
 
     def take_changes(self) -> tuple[int, set[int]]:
-        """From which place on everything is new, and which places before it changed; then starts counting anew."""
+        """Return from which place on everything is new and which places before it changed; then reset both."""
         changes = min(self.changed, len(self.items)), {index for index in self.touched if index < self.changed}
         self.changed, self.touched = len(self.items), set()
         return changes
@@ -222,7 +221,7 @@ class Records:
         return len(self.items) - 1
 
     def _remove(self, index: int) -> None:
-        """Only ever near the end; what stands behind moves up."""
+        """Remove a record near the end; later ones move up."""
         del self.items[index]
         self.changed = min(self.changed, index)
         self._calls = {call: at - (at > index) for call, at in self._calls.items() if at != index}
@@ -247,12 +246,18 @@ class Records:
         if self._drafts and isinstance(self.items[self._drafts[-1]], kind):
             self._pieces.append(text)
             return
+        self._begin_draft(kind("", open=True))
+        self._pieces.append(text)
+
+    def _begin_draft(self, record: Record) -> int:
+        """Add a record that the model is still writing; return its place."""
         self.settle()
         self._unretry()
         if self._drafts:
             self._close(self._drafts[-1])
-        self._drafts.append(self._add(kind("", open=True)))
-        self._pieces.append(text)
+        index = self._add(record)
+        self._drafts.append(index)
+        return index
 
     def _close(self, index: int) -> None:
         item = self.items[index]
@@ -261,18 +266,12 @@ class Records:
             self.touched.add(index)
 
     def _announce(self, event: ToolInputDelta) -> None:
-        """The model is still writing the call; what it is about is not known yet."""
+        """Show a call that the model is still writing; its target is not known yet."""
         summary = f"writing {event.size:,} characters"
         if (row := self._row(event.call_id)) is not None:
             self._change(event.call_id, replace(row, summary=summary))
             return
-        self.settle()
-        self._unretry()
-        if self._drafts:
-            self._close(self._drafts[-1])
-        index = self._add(ToolRow(event.call_id, event.name, "…", summary=summary))
-        self._calls[event.call_id] = index
-        self._drafts.append(index)
+        self._calls[event.call_id] = self._begin_draft(ToolRow(event.call_id, event.name, "…", summary=summary))
 
     def _void(self) -> None:
         self._pieces.clear()
@@ -281,7 +280,7 @@ class Records:
         self._drafts.clear()
 
     def _message(self, message: Message) -> None:
-        """The whole answer takes the place of what its deltas had brought."""
+        """Replace the streamed text by the complete answer."""
         if message.hidden:
             self._void()
             return
@@ -306,7 +305,7 @@ class Records:
         self._calls |= {item.call_id: start + at for at, item in enumerate(finals) if isinstance(item, ToolRow)}
 
     def _ground(self, event: FiguresChecked) -> None:
-        """The words of the newest message know where their figures come from."""
+        """Add the sources of figures to the text of the newest message."""
         id, start, size = self._answer
         if event.message != id or not event.report.verdicts:
             return
@@ -315,7 +314,7 @@ class Records:
             self.touched.add(start + at)
 
     def _memory(self, event: MemoriesUsed | MemoryChanged) -> None:
-        """A line of its own, unless a call wrote to memory: then the call's row says it."""
+        """Add a note, or show the change in the row of the call that wrote to memory."""
         row = self._row(next(reversed(self._calls), "")) if isinstance(event, MemoryChanged) else None
         if row is not None and row.name in MEMORY_TOOLS:
             self._change(row.call_id, replace(row, changed=memory_note(event)))
@@ -365,11 +364,11 @@ class Records:
                 seconds = max(0.0, at - self._began) if self._began is not None else 0.0
                 if reason != "done" or self._counted or seconds >= 10:
                     self._add(End(reason, seconds, self._counted, error))
-                # Work beside the turns ends too, and has no beginning.
+                # Work that is not a turn ends too, and has no start event.
                 self._began, self._counted = None, 0
 
     def _revive(self, calls: Sequence[str]) -> None:
-        """Rows that read as interrupted are those of calls that are made again."""
+        """Show interrupted calls as queued, because they are made again."""
         wanted = set(calls)
         for index in range(len(self.items) - 1, -1, -1):
             item = self.items[index]
@@ -382,7 +381,7 @@ class Records:
                 self._change(item.call_id, replace(item, state="queued", summary=""))
 
     def _rewound(self, event: Rewound) -> None:
-        """Turns that were taken back go, those that were brought back come again."""
+        """Remove turns that were rewound, or restore them."""
         self.interrupt()
         if event.turns is not None:
             cut = self._course.back(self.items, event.turns)
@@ -392,8 +391,8 @@ class Records:
 
 
 def fold(events: Iterable[Event], agent: str = MAIN) -> list[Record]:
-    """The records of a stored conversation. Calls that never got a result read as interrupted."""
-    records = Records(agent)
+    """Return the records of a stored conversation. Calls that never got a result read as interrupted."""
+    records = RecordFold(agent)
     for event in events:
         records.apply(event)
     records.end()

@@ -1,6 +1,5 @@
-"""The layouts of all records below each other: where a row of the screen is, what it shows, how far things are apart.
-
-A LayoutPosition stays still; line numbers change whenever a guessed height gives way to a painted one.
+"""The layouts of all records in order: positions of rows, their contents, and distances. A LayoutPosition is stable;
+line numbers change when a guessed height is replaced by a painted one.
 """
 
 from __future__ import annotations
@@ -9,15 +8,14 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import BLANK, PaintedLine
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.record_layout import PaintedBlock, RecordLayout
+from ba_tui.faces.tui.transcript.record_layout import Heights, PaintedBlock, RecordLayout
 from ba_tui.faces.tui.transcript.records import MemoryNote, NoticeRecord, Prompt, Record, Thought, ToolRow
 from ba_tui.faces.tui.transcript.rows import Look
 
 KEPT = 12_000
-"""Painted lines kept; older ones are painted again when somebody scrolls back to them."""
+"""Painted lines in the cache; others are painted again when they are visible."""
 GAP = -1
 
 
@@ -29,7 +27,7 @@ class LayoutPosition(NamedTuple):
     line: int
 
 
-class Shown(NamedTuple):
+class ShownLine(NamedTuple):
     place: LayoutPosition
     line: PaintedLine
 
@@ -57,7 +55,7 @@ class TranscriptLayout:
         return self._heights.total
 
     def restyle(self, look: Look) -> None:
-        """Another width or theme: everything is painted again when it is next looked at."""
+        """Use another width or theme; everything is painted again when it is next shown."""
         self.look = look
         self._edition += 1
 
@@ -65,7 +63,7 @@ class TranscriptLayout:
         self.look = Look(self.look.width, self.look.palette, now)
 
     def replace_from(self, at: int, records: Sequence[Record]) -> None:
-        """``records`` stand from place ``at`` on."""
+        """Set the ``records`` from place ``at`` on."""
         while len(self.layouts) > at:
             self.layouts.pop()
             self._heights.pop()
@@ -79,7 +77,7 @@ class TranscriptLayout:
             before = record
 
     def update(self, at: int, record: Record) -> None:
-        """Another record, or another state of it, at place ``at``."""
+        """Replace the record at place ``at``."""
         layout = self.layouts[at]
         if type(layout.record) is type(record):
             layout.update(record)
@@ -91,7 +89,7 @@ class TranscriptLayout:
         self.replace_from(at, [record, *later])
 
     def catch_up(self) -> None:
-        """Take in more of what is ``behind``."""
+        """Lay out more of the records that are ``behind``."""
         for layout in self.behind:
             if layout in self.layouts:
                 layout.catch_up()
@@ -99,7 +97,7 @@ class TranscriptLayout:
         self.behind = [layout for layout in self.behind if layout.behind and layout in self.layouts]
 
     def prepend(self, layouts: list[RecordLayout]) -> int:
-        """Older records above all others; returns how many places everything moved."""
+        """Add older records above all others; return by how many places the others moved."""
         if layouts and self.layouts:
             self.layouts[0].gap = _gap(layouts[-1].record, self.layouts[0].record)
         self.layouts[:0] = layouts
@@ -108,7 +106,7 @@ class TranscriptLayout:
         return len(layouts)
 
     def lay(self, layout: int, block: int) -> list[PaintedLine]:
-        """The painted lines of a block; its height is right from now on."""
+        """Return the painted lines of a block; its height is right from now on."""
         page = self.layouts[layout]
         cell = page.opened()[0][block]
         fresh = cell.lines is None or cell.edition != self._edition
@@ -128,7 +126,7 @@ class TranscriptLayout:
                 old.lines = None
 
     def y(self, place: LayoutPosition) -> int:
-        """The line number of ``place``, as far as heights are known."""
+        """Return the line number of ``place``, as far as heights are known."""
         if not self.layouts:
             return 0
         layout = self.layouts[place.record]
@@ -138,7 +136,7 @@ class TranscriptLayout:
         return top + layout.gap + layout.opened()[1].before(place.block) + place.line
 
     def at(self, y: int) -> LayoutPosition:
-        """The place of line ``y``."""
+        """Return the place of line ``y``."""
         if not self.layouts:
             return FIRST
         at, offset = self._heights.find(y)
@@ -150,7 +148,7 @@ class TranscriptLayout:
         return self._settled(LayoutPosition(at, block, min(line, max(0, height - 1))))
 
     def settled(self, place: LayoutPosition) -> LayoutPosition:
-        """The nearest place that exists, after blocks came, went or changed their height."""
+        """Return the nearest place that exists, after blocks came, went or changed their height."""
         if not self.layouts:
             return FIRST
         layout = min(place.record, len(self.layouts) - 1)
@@ -168,7 +166,7 @@ class TranscriptLayout:
         return self._settled(LayoutPosition(layout, block, min(place.line, max(0, height - 1))))
 
     def _settled(self, place: LayoutPosition) -> LayoutPosition:
-        """Past an empty block, whose line 0 does not exist."""
+        """Return a position after an empty block, whose line 0 does not exist."""
         if self.lay(place.record, place.block):
             return place
         return self._down(place) or self._up(place) or place
@@ -183,7 +181,7 @@ class TranscriptLayout:
         return place if height else self._up(place) or FIRST
 
     def _down(self, place: LayoutPosition) -> LayoutPosition | None:
-        """The next row."""
+        """Return the next row."""
         at, block, line = place
         size = self.layouts[at].gap if block == GAP else len(self.lay(at, block))
         if line + 1 < size:
@@ -199,7 +197,7 @@ class TranscriptLayout:
                 return LayoutPosition(at, block, 0)
 
     def _up(self, place: LayoutPosition) -> LayoutPosition | None:
-        """The row above."""
+        """Return the row above."""
         at, block, line = place
         if line > 0:
             return LayoutPosition(at, block, line - 1)
@@ -215,7 +213,7 @@ class TranscriptLayout:
                 return LayoutPosition(at, block, size - 1)
 
     def moved(self, place: LayoutPosition, rows: int) -> LayoutPosition:
-        """``rows`` further down, or up when negative; stops at the ends."""
+        """Return the position ``rows`` further down, or up if negative; it stops at the ends."""
         if not self.layouts:
             return FIRST
         step = self._down if rows > 0 else self._up
@@ -226,26 +224,26 @@ class TranscriptLayout:
             place = following
         return place
 
-    def window(self, place: LayoutPosition, rows: int) -> list[Shown]:
-        """``rows`` rows from ``place`` on, fewer at the end."""
-        shown: list[Shown] = []
+    def window(self, place: LayoutPosition, rows: int) -> list[ShownLine]:
+        """Return ``rows`` rows from ``place`` on, fewer at the end."""
+        shown: list[ShownLine] = []
         if not self.layouts:
             return shown
         following: LayoutPosition | None = self.settled(place)
         while following is not None and len(shown) < rows:
             at, block, line = following
             if block == GAP:
-                shown.append(Shown(following, BLANK))
+                shown.append(ShownLine(following, BLANK))
                 following = self._down(following)
                 continue
             lines = self.lay(at, block)[line : line + rows - len(shown)]
-            shown += [Shown(LayoutPosition(at, block, line + more), text) for more, text in enumerate(lines)]
+            shown += [ShownLine(LayoutPosition(at, block, line + more), text) for more, text in enumerate(lines)]
             following = self._down(shown[-1].place) if shown else None
         return shown
 
 
 def _gap(before: Record | None, record: Record) -> int:
-    """Calls and thoughts stand close together, memories below the words that they go with; all else has room."""
+    """Return the blank lines above a record: none between calls and thoughts, nor above memories."""
     if before is None or (isinstance(record, MemoryNote) and isinstance(before, Prompt | MemoryNote | ToolRow)):
         return 0
     close = (ToolRow, Thought)
@@ -255,7 +253,7 @@ def _gap(before: Record | None, record: Record) -> int:
 
 
 def layouts_of(records: Sequence[Record], width: int) -> list[RecordLayout]:
-    """Layouts of older records, made apart from any transcript."""
+    """Return layouts of older records."""
     layouts: list[RecordLayout] = []
     before: Record | None = None
     for record in records:

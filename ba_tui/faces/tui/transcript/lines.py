@@ -1,6 +1,5 @@
-"""Painted lines: what one row of the transcript shows and what it copies, and wrapping words to a width.
-
-Widths are terminal cells. What the words mean is not known here.
+"""Painted lines: the segments of one row of the transcript and its text for copying; wrapping to a width. Widths are
+terminal cells.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from rich.cells import cell_len, split_graphemes
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
 from ba_tui.core.results import Table
+from ba_tui.core.text.cells import hard_cuts
 from ba_tui.core.values import frozen
 
 Segments = tuple[Segment, ...]
@@ -22,9 +22,8 @@ Segments = tuple[Segment, ...]
 
 @frozen
 class Unit:
-    """Lines that belong together: when all ``count`` of them are selected, ``text`` is what is copied.
-
-    ``opens`` marks the head of a code block, whose closing line is copied with the last one only when the head is.
+    """Lines that belong together: if all ``count`` of them are selected, ``text`` is copied. ``opens`` marks the head
+    of a code block, whose closing line is copied only together with the head.
     """
 
     text: str
@@ -37,10 +36,9 @@ class Unit:
 
 
 class PaintedLine(NamedTuple):
-    """``gutter`` is painted and never copied; ``glue`` stands between this line and the next in a copy.
-
-    ``fill`` paints the rest of the row; ``closes`` is the source that ends a code block; ``table`` is all of a table
-    whose last columns are not shown.
+    """``gutter`` is painted and never copied; ``glue`` separates this line from the next in a copy. ``fill`` paints the
+    rest of the row; ``closes`` is the source that ends a code block; ``table`` is the whole table if its last columns
+    are not shown.
     """
 
     segments: Segments = ()
@@ -78,7 +76,9 @@ def _pieces() -> re.Pattern[str]:
 
 
 def cuts(text: str, width: int) -> list[tuple[int, int]]:
-    """Where ``text`` (one line, no tabs) is cut to fit ``width`` cells: at spaces, between CJK words, else hard."""
+    """Return where ``text`` (one line, no tabs) is cut to fit ``width`` cells: at spaces, between CJK words, else
+    anywhere.
+    """
     width = max(1, width)
     if cell_len(text) <= width:
         return [(0, len(text))]
@@ -131,39 +131,8 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, start + len(text[start:end].rstrip())
 
 
-def hard_cuts(text: str, width: int) -> list[tuple[int, int]]:
-    """Cut after every ``width`` cells, never within what a reader sees as one character."""
-    width = max(1, width)
-    if text.isascii():
-        return [(at, min(at + width, len(text))) for at in range(0, len(text), width)] or [(0, 0)]
-    found: list[tuple[int, int]] = []
-    start, used = 0, 0
-    # A joiner changes what its neighbours take, so that their sizes do not add up.
-    joined = "\u200d" in text
-    for begin, end, size in split_graphemes(text)[0]:
-        wide = cell_len(text[start:end]) if joined else used + size
-        if begin > start and wide > width:
-            found.append((start, begin))
-            start, wide = begin, size
-        used = wide
-    found.append((start, len(text)))
-    return found
-
-
-def clipped(text: str, width: int, more: str = "…") -> str:
-    """``text`` in at most ``width`` cells; what is left out at its end is marked."""
-    if cell_len(text) <= width:
-        return text
-    room = width - cell_len(more)
-    if room <= 0:
-        return more[: max(0, width)]
-    start, end = hard_cuts(text, room)[0]
-    kept = text[start:end].rstrip()
-    return kept + more if cell_len(kept) <= room else more
-
-
 def clipped_segments(runs: Sequence[Segment], width: int, more: str = "…") -> Segments:
-    """``runs`` in at most ``width`` cells; what is left out at their end is marked."""
+    """Return ``runs`` in at most ``width`` cells, with an ellipsis if the end is cut."""
     text = "".join(run.text for run in runs)
     if cell_len(text) <= width:
         return tuple(runs)
@@ -171,24 +140,8 @@ def clipped_segments(runs: Sequence[Segment], width: int, more: str = "…") -> 
     return (*kept, Segment(more, kept[-1].style if kept else None))
 
 
-def clipped_middle(text: str, width: int, more: str = "…") -> str:
-    """The same for paths: the end says most, the start is kept as far as there is room."""
-    if cell_len(text) <= width or width < 12:
-        return clipped(text, width, more)
-    room = width - cell_len(more)
-    head = text[: hard_cuts(text, room // 3)[0][1]]
-    left = room - cell_len(head)
-    start = len(text)
-    for begin, _end, size in reversed(split_graphemes(text)[0]):
-        left -= size
-        if left < 0:
-            break
-        start = begin
-    return head + more + text[start:]
-
-
 def sliced(runs: Sequence[Segment], start: int, end: int) -> Segments:
-    """The characters from ``start`` to ``end`` of ``runs``."""
+    """Return the characters from ``start`` to ``end`` of ``runs``."""
     kept: list[Segment] = []
     at = 0
     for run in runs:
@@ -204,7 +157,7 @@ def sliced(runs: Sequence[Segment], start: int, end: int) -> Segments:
 
 
 def wrapped(runs: Sequence[Segment], width: int, *, hard: bool = False) -> list[tuple[Segments, str]]:
-    """``runs`` cut to ``width``, each line with the glue that a copy puts behind it (a space, or nothing)."""
+    """Yield ``runs`` cut to ``width``, each line with the text that a copy adds after it (a space, or nothing)."""
     text = "".join(run.text for run in runs)
     places = hard_cuts(text, width) if hard else cuts(text, width)
     if len(places) == 1 and places[0] == (0, len(text)):
@@ -217,7 +170,7 @@ def wrapped(runs: Sequence[Segment], width: int, *, hard: bool = False) -> list[
 
 
 def broken(runs: Iterable[Segment]) -> list[list[Segment]]:
-    """``runs`` split at their line ends."""
+    """Return ``runs`` split at line ends."""
     lines: list[list[Segment]] = [[]]
     for run in runs:
         if "\n" not in run.text:
@@ -231,7 +184,7 @@ def broken(runs: Iterable[Segment]) -> list[list[Segment]]:
 
 
 def copied(lines: Sequence[tuple[PaintedLine, int, int]]) -> str:
-    """The source text of selected lines, each with the range of characters that is selected."""
+    """Return the source text of selected lines, each with the range of characters that is selected."""
     parts: list[str] = []
     opened = False
     at = 0
@@ -257,7 +210,7 @@ def copied(lines: Sequence[tuple[PaintedLine, int, int]]) -> str:
 
 
 def _whole(lines: Sequence[tuple[PaintedLine, int, int]], unit: Unit) -> bool:
-    """All of a unit, each line from its first to its last character."""
+    """Return all of a unit, each line from its first to its last character."""
     return len(lines) == unit.count and all(
         line.unit is unit and start <= 0 and end >= len(line.text) for line, start, end in lines
     )

@@ -1,15 +1,15 @@
-"""Markdown painted as lines at a width, straight from markdown-it's tokens; the parser loads on first use.
+"""Paint Markdown and source code as lines of a given width. The parser and lexers load on first use.
 
-Knows one piece of text at a time; how answers are cut into pieces is chunks.py's business.
+Handles one piece of text at a time; ``chunks`` cuts answers into pieces.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -18,17 +18,77 @@ from rich.style import Style
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.chunks import MarkdownChunk
-from ba_tui.faces.tui.transcript.code import highlighted
 from ba_tui.faces.tui.transcript.figure_marks import FigureRuns
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, broken, hard_cuts, sliced, wrapped
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, broken, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.tables import Cell, TableLayout, table
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+    from pygments.lexer import Lexer
 
     from ba_tui.faces.tui.transcript.excerpt import Paint, PreviewSpace
+
+
+LIMIT = 20_000
+_ROLES = {
+    "Token.Keyword.Constant": "number",
+    "Token.Keyword": "keyword",
+    "Token.Operator.Word": "keyword",
+    "Token.Name.Tag": "keyword",
+    "Token.Literal.String": "string",
+    "Token.Literal.Number": "number",
+    "Token.Comment": "comment",
+    "Token.Name.Function": "function",
+    "Token.Name.Class": "function",
+    "Token.Name.Decorator": "function",
+    "Token.Name.Builtin": "function",
+    "Token.Name.Attribute": "function",
+    "Token.Generic.Inserted": "added",
+    "Token.Generic.Deleted": "removed",
+    "Token.Generic.Heading": "function",
+    "Token.Generic.Subheading": "comment",
+}
+
+
+@lru_cache(32)
+def lexer(language: str) -> Lexer | None:
+    """Return the lexer of a fence's info word; None if there is none."""
+    from pygments import lexers  # noqa: PLC0415 - not before the first code block
+    from pygments.util import ClassNotFound  # noqa: PLC0415 - same
+
+    find = cast("Callable[..., Lexer]", lexers.get_lexer_by_name)
+    try:
+        return find(language.lower(), stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+@lru_cache(512)
+def _role(token: Any) -> str:
+    while token:
+        if role := _ROLES.get(str(token)):
+            return role
+        token = token.parent
+    return "block"
+
+
+def highlighted(code: str, language: str, palette: Palette) -> list[list[Segment]]:
+    """Return ``code`` (paintable, tabs expanded) as lines of segments on the background of code blocks."""
+    plain: Style = palette.block
+    words = lexer(language) if language and len(code) <= LIMIT else None
+    if words is None:
+        return [[Segment(line, plain)] if line else [] for line in code.split("\n")]
+    lines: list[list[Segment]] = [[]]
+    for token, text in words.get_tokens(code):
+        style = getattr(palette, _role(token))
+        first, *others = text.split("\n")
+        if first:
+            lines[-1].append(Segment(first, style))
+        lines += [[Segment(other, style)] if other else [] for other in others]
+    return lines
+
 
 MEASURE = 110
 """Prose is not set wider than this: longer lines are hard to read."""
@@ -40,7 +100,7 @@ _ADDRESS = regex(r"(?:https?://)?(?:www\.)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|$)"
 _DISGUISED = regex(
     r"[a-z]+://(?:[^/?#]*(?:[@%\\]|xn--|[^\x00-\x7f])|\[|(?:0x)?\d[0-9a-fx.]*(?:[/:?#]|$))", re.IGNORECASE
 )
-"""A host behind a user name, in foreign letters or as a number: it is shown, whatever the text of the link says."""
+"""Matches deceptive hosts (after a user name, in foreign letters, a number), which are always shown."""
 
 
 @cache
@@ -58,7 +118,7 @@ def warm() -> None:
 
 @lru_cache(16)
 def _references(definitions: tuple[str, ...]) -> Mapping[str, object]:
-    """Where the links of a text go that name their address elsewhere in it. Lines that only look so define nothing."""
+    """Return the addresses of reference links that the text defines."""
     found: dict[str, dict[str, object]] = {"references": {}}
     parser().parse("\n\n".join(definitions), found)
     return found["references"]
@@ -71,15 +131,14 @@ def painted(
     definitions: Sequence[str] = (),
     unsourced: frozenset[int] | None = None,
 ) -> list[PaintedLine]:
-    """The lines of one piece, without the blank line that may stand above it. ``unsourced``: see
-    ``FigureRuns``."""
+    """Return the lines of one piece, without a blank line above. ``unsourced``: see ``FigureRuns``."""
     if chunk.language is not None:
         return _code(chunk, width, palette)
     return _Page(paintable(chunk.text), width, palette, unsourced).lines(definitions)
 
 
 def _code(chunk: MarkdownChunk, width: int, palette: Palette, lead: Segments = ()) -> list[PaintedLine]:
-    """A code block on its own ground: the language on top, long lines cut hard, tabs as the source has them."""
+    """Return a code block on its own ground: the language on top, long lines cut hard, tabs as the source has them."""
     edge = Segment(" ", palette.block)
     gutter = (*lead, edge)
     room = max(8, width - 2 - sum(segment.cell_length for segment in lead))
@@ -103,7 +162,7 @@ def _code(chunk: MarkdownChunk, width: int, palette: Palette, lead: Segments = (
 
 @dataclass(slots=True)
 class _Lead:
-    """What stands before the lines of a list item or a quote: ``first`` once, then ``rest``."""
+    """The prefix of the lines of a list item or a quote: ``first`` once, then ``rest``."""
 
     first: Segment | None
     rest: Segment
@@ -189,12 +248,12 @@ class _Page:
                 pass
 
     def _spend(self) -> None:
-        """An item without any words still shows its sign."""
+        """Show the sign of an item without text."""
         if self.leads and self.leads[-1].first is not None:
             self._line((), None)
 
     def _gap(self, *, tight: bool = False) -> None:
-        """A blank line above a block, unless it is the first one of its container."""
+        """Add a blank line above a block, unless it is the first one of its container."""
         fresh = bool(self.leads) and self.leads[-1].first is not None
         if tight or not self.out or (fresh and (len(self.leads) > 1 or not self.out[-1].segments)):
             return
@@ -232,7 +291,7 @@ class _Page:
             self._line(segments, unit, glue)
 
     def _plain(self, token: Token) -> None:
-        """HTML stands as it was written."""
+        """Show HTML as source text."""
         self._gap()
         content = paintable(self.figures.without(token.content).rstrip("\n")).expandtabs(4)
         rows = [row for line in broken([Segment(content, self.palette.dim)]) for row in wrapped(line, self._room())]
@@ -274,7 +333,7 @@ class _Page:
         return at + 1
 
     def _inline(self, token: Token, base: Style) -> list[Segment]:
-        """The words of a paragraph in their styles; ``base`` carries the ground."""
+        """Return the words of a paragraph in their styles; ``base`` carries the ground."""
         palette = self.palette
         over = {"strong": palette.strong, "em": palette.emphasis, "s": palette.strike}
         styles = [base]
@@ -310,7 +369,7 @@ class _Page:
         return runs
 
     def _destination(self, url: str, text: str) -> list[Segment]:
-        """Where a link really goes, when its text reads like another address or the address is no web page."""
+        """Return where a link really goes, when its text reads like another address or the address is no web page."""
         claims, goes = _ADDRESS.match(text.strip()), _ADDRESS.match(url)
         deceptive = claims is not None and (goes is None or claims[1].lower() != goes[1].lower())
         odd = ":" in url.split("/")[0] and not url.lower().startswith(("http:", "https:", "mailto:"))
@@ -319,7 +378,7 @@ class _Page:
 
 
 def _followed(url: str) -> Style:
-    """A link that the terminal can follow, when it is one of the web; otherwise the address, for keys of ours."""
+    """Return a link style that the terminal can follow for web addresses, else metadata with the address."""
     if len(url) > LONGEST_LINK or not url.isprintable():
         return Style.null()
     return Style(link=url) if url.lower().startswith(("http:", "https:", "mailto:")) else Style.from_meta({HREF: url})
@@ -330,7 +389,7 @@ def _spaced(run: Segment) -> Segment:
 
 
 def plain(text: str, width: int, style: Style) -> list[PaintedLine]:
-    """Words as they are: wrapped, never read as Markdown."""
+    """Return words as they are: wrapped, never read as Markdown."""
     lines: list[PaintedLine] = []
     for line in paintable(text).expandtabs(4).split("\n"):
         lines += [
@@ -341,12 +400,5 @@ def plain(text: str, width: int, style: Style) -> list[PaintedLine]:
 
 
 def plain_lines(space: PreviewSpace, style: Style) -> Paint:
-    """Return a function that wraps each line of a text by itself."""
+    """Return a function that wraps each line of a text separately."""
     return lambda text: [plain(line, space.width, style) for line in text.split("\n")]
-
-
-def one_line(runs: Sequence[Segment], width: int) -> Segments:
-    """``runs`` cut off at ``width``."""
-    text = "".join(run.text for run in runs)
-    start, end = hard_cuts(text, width)[0] if text else (0, 0)
-    return sliced(runs, start, end)

@@ -1,6 +1,5 @@
-"""A page of Markdown to read: rendered as answers are, read from the top, its links chosen by keys.
-
-What a link leads to, and whether it may be followed, is decided by whoever gets ``LinkFollowed``.
+"""A page of Markdown, rendered like answers and read from the top; links are chosen by keys. The receiver of
+``LinkFollowed`` decides what to do with a link.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import HREF
-from ba_tui.faces.tui.transcript.painter import Overlay, Span, over, strip
-from ba_tui.faces.tui.transcript.pane import Sight
+from ba_tui.faces.tui.transcript.pane import Overlay, Sight, Span, over, strip
 from ba_tui.faces.tui.transcript.selection import key
 from ba_tui.faces.tui.transcript.view import TranscriptView
 
 
 @frozen
-class PageLink:
+class MarkdownLink:
     """Where a link leads, and the characters of the rows that show it."""
 
     address: str
@@ -75,18 +73,18 @@ class MarkdownPage(TranscriptView):
 
     @dataclass
     class LinkFollowed(Message):
-        """The person wants to go where a link leads."""
+        """The user wants to go where a link leads."""
 
         address: str
 
     def __init__(self) -> None:
         super().__init__()
-        self.link: PageLink | None = None
+        self.link: MarkdownLink | None = None
         """The link that Enter follows."""
 
     @property
     def place(self) -> LayoutPosition:
-        """The first row in sight."""
+        """The first visible row."""
         return self._place
 
     def read(self, text: str, place: LayoutPosition = FIRST) -> None:
@@ -99,9 +97,9 @@ class MarkdownPage(TranscriptView):
         self._count_below(0)
         self.follow_if_at_end()
 
-    def links(self) -> list[PageLink]:
+    def links(self) -> list[MarkdownLink]:
         """Return the links of the text in reading order. Lays all of it out: a few milliseconds for a page."""
-        found: list[PageLink] = []
+        found: list[MarkdownLink] = []
         for place, line in self._lines():
             start, before = 0, ""
             for segment in line.segments:
@@ -112,19 +110,19 @@ class MarkdownPage(TranscriptView):
                     spans = found[-1].spans
                     spans[place] = (spans.get(place, (start, end))[0], end)
                 elif address:
-                    found.append(PageLink(address, {place: (start, end)}))
+                    found.append(MarkdownLink(address, {place: (start, end)}))
                 before, start = address, end
         return found
 
     def _lines(self) -> Iterator[tuple[LayoutPosition, PaintedLine]]:
-        """Every row of the text."""
+        """Yield every row of the text."""
         for at, layout in enumerate(self._transcript.layouts):
             for block in range(len(layout.opened()[0])):
                 for number, line in enumerate(self._transcript.lay(at, block)):
                     yield LayoutPosition(at, block, number), line
 
     def action_link(self, by: int) -> None:
-        """Choose the next link, from the first row in sight on; it comes into view."""
+        """Choose the next link from the first visible row on, and scroll to it."""
         links = self.links()
         if not links:
             return
@@ -169,5 +167,5 @@ class MarkdownPage(TranscriptView):
 
 
 def _address(style: Style | None) -> str:
-    """Where the words in ``style`` lead; empty when they are no link."""
+    """Return where the words in ``style`` lead; empty when they are no link."""
     return (style.link or str(style.meta.get(HREF, ""))) if style else ""

@@ -1,6 +1,6 @@
-"""The layout of the transcript as one line-API widget: ``render_lines`` paints cached strips from the scroll place on.
+"""The transcript as a line-API widget that paints cached strips, and the messages that it sends.
 
-Where records come from is view.py's business, what keys and mouse do is browse.py's, positions are layout.py's.
+``view`` supplies records and handles keys; ``layout`` computes positions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar
@@ -22,23 +23,117 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.transcript import style
-from ba_tui.faces.tui.transcript.layout import FIRST, Shown, TranscriptLayout
-from ba_tui.faces.tui.transcript.lines import PaintedLine
-from ba_tui.faces.tui.transcript.messages import NewBelow
-from ba_tui.faces.tui.transcript.painter import Overlay, strip
-from ba_tui.faces.tui.transcript.palette import ASCII, UNICODE, Palette, palette
-from ba_tui.faces.tui.transcript.records import End, Prompt
+from ba_tui.faces.tui.transcript.layout import FIRST, ShownLine, TranscriptLayout
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments
+from ba_tui.faces.tui.transcript.palette import ASCII, COMPONENTS, UNICODE, Palette, palette_of
+from ba_tui.faces.tui.transcript.records import End, Prompt, Record
 from ba_tui.faces.tui.transcript.rows import Look
-from ba_tui.faces.tui.transcript.search import TranscriptSearch
-from ba_tui.faces.tui.transcript.selection import key, selected
+from ba_tui.faces.tui.transcript.selection import TranscriptSearch, key, selected
+
+# Every cell carries its position in its style's meta, so that a drag anywhere in the row selects words.
+
+Span = tuple[int, int]
+
+
+class Overlay(NamedTuple):
+    """The highlights of a row: selected characters, the searched pattern, and whether its record has the cursor.
+    ``number`` identifies the row within selections.
+    """
+
+    number: int
+    prompt: bool = False
+    selected: Span | None = None
+    wanted: re.Pattern[str] | None = None
+    focused: bool = False
+
+
+def strip(line: PaintedLine, width: int, palette: Palette, overlay: Overlay) -> Strip:
+    """Return ``line`` in exactly ``width`` cells."""
+    words = line.segments
+    if overlay.wanted is not None:
+        for found in overlay.wanted.finditer(line.text):
+            words = over(words, found.span(), palette.match)
+    if overlay.selected is not None:
+        start, end = overlay.selected
+        size = len(line.text)
+        span = (max(0, start), size if end < 0 else min(end, size))
+        words = over(words, span, palette.selection)
+    before = (_edge(line, palette, overlay), *line.gutter)
+    x = -sum(len(segment.text) for segment in before)
+    segments: list[Segment] = []
+    cells = 0
+    for segment in (*before, *words):
+        place = Style.from_meta({"offset": (x, overlay.number)})
+        segments.append(Segment(segment.text, segment.style + place if segment.style else place))
+        x += len(segment.text)
+        cells += segment.cell_length
+    if cells < width:
+        ground = line.fill or palette.text
+        segments.append(Segment(" " * (width - cells), ground + Style.from_meta({"offset": (x, overlay.number)})))
+        cells = width
+    made = Strip(segments, cells)
+    return made.crop(0, width) if cells > width else made
+
+
+def _edge(line: PaintedLine, palette: Palette, overlay: Overlay) -> Segment:
+    """Return the leftmost cell: a bar for prompts and for the record at the cursor."""
+    if overlay.focused and line.gutter:
+        return Segment(palette.glyphs.bar, palette.focus)
+    if overlay.prompt and line.fill is not None:
+        return Segment(palette.glyphs.bar, palette.prompt_mark)
+    return Segment(" ", palette.text)
+
+
+def over(segments: Segments, span: Span, style: Style) -> Segments:
+    """Return ``segments`` with ``style`` over the characters of ``span``."""
+    start, end = span
+    if start >= end:
+        return segments
+    parts: list[Segment] = []
+    at = 0
+    for segment in segments:
+        text, upto = segment.text, at + len(segment.text)
+        low, high = min(max(start, at), upto) - at, max(min(end, upto), at) - at
+        if low >= high:
+            parts.append(segment)
+        else:
+            ground = segment.style or Style.null()
+            pieces = ((text[:low], ground), (text[low:high], ground + style), (text[high:], ground))
+            parts += [Segment(piece, tone) for piece, tone in pieces if piece]
+        at = upto
+    return tuple(parts)
+
+
+class RecordOpened(Message, namespace="transcript_view"):
+    """The user wants to see all of ``record``."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__()
+        self.record = record
+
+
+class TranscriptCopy(Message, namespace="transcript_view"):
+    """``text`` should go to the clipboard."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class NewBelow(Message, namespace="transcript_view"):
+    """``count`` records arrived below the visible ones; 0 when the end is visible again."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
 
 MARGIN = 2
 """Cells left of a record's sign and right of its words."""
 
 
 class Sight(NamedTuple):
-    """What holds for all rows of one painting: ``cursor`` is the place of the record with it."""
+    """The state shared by all rows of one painting: ``cursor`` is the place of the record at the cursor."""
 
     size: Size
     cursor: int | None
@@ -49,7 +144,7 @@ class Sight(NamedTuple):
 class TranscriptPane(ScrollView):
     """The transcript, painted. It stays at the bottom while it is there."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(style.COMPONENTS)
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENTS)
     FINDING_KEYS: ClassVar[str] = "Enter older  Down newer  Esc close "
     """What the last row says while searching."""
 
@@ -61,7 +156,7 @@ class TranscriptPane(ScrollView):
         self.search: TranscriptSearch | None = None
         self._transcript = TranscriptLayout()
         self._place = FIRST
-        self._window: list[Shown] = []
+        self._window: list[ShownLine] = []
         self._following = True
         self._moving = False
         self._grip = (0, 0)
@@ -83,7 +178,7 @@ class TranscriptPane(ScrollView):
             return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
 
         if self._colours is None:
-            self._colours = palette(look, ASCII if self._ascii else UNICODE)
+            self._colours = palette_of(look, ASCII if self._ascii else UNICODE)
         self._transcript.restyle(Look(max(12, self.size.width - MARGIN), self._colours, self.clock()))
         self._strips.clear()
 
@@ -99,10 +194,10 @@ class TranscriptPane(ScrollView):
         self._show()
 
     def _show(self, *, everything: bool = True) -> None:
-        """Bring place, heights and scroll bar together and paint again; only the rows that differ when told so."""
+        """Update place, heights and scroll bar, and repaint; without ``everything`` only the rows that differ."""
         rows = self._rows
         if rows < 1:
-            # What it held may be gone when there is room again.
+            # Its records may be gone when there is room again.
             self._window = []
             return
         self._style()
@@ -128,8 +223,9 @@ class TranscriptPane(ScrollView):
             self.refresh(Region(0, first, self.size.width, last - first + 1))
 
     def _scroll_bar(self, height: int, y: int) -> None:
-        """Where the rows are in all of the ``height``. While words come in it moves by whole cells: drawing it takes as
-        long as drawing the rows."""
+        """Show the position of the rows within ``height``. During streaming the bar moves by whole cells, because
+        drawing it takes as long as drawing the rows.
+        """
         rows, bar = self.size.height, self.vertical_scrollbar
         # Past the reactives: each would draw the bar, and this one lay the whole screen out again.
         self.set_reactive(cast("Reactive[Size]", Widget.virtual_size), Size(self.size.width, height))
@@ -157,7 +253,7 @@ class TranscriptPane(ScrollView):
 
     @property
     def _rows(self) -> int:
-        """Rows for the conversation: the search stands below it."""
+        """The rows of the conversation, without that of the search."""
         return self.size.height - (self.search is not None)
 
     def _at_end(self) -> bool:
@@ -178,9 +274,8 @@ class TranscriptPane(ScrollView):
             self.post_message(NewBelow(count))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Rows as they are: Textual keeps styled rows by their place, and would style all of them anew when they move.
-
-        There is no border and no padding, and whatever a row shows has colours of its own.
+        """Return rows without Textual's cache of styled rows, which depends on their places and would miss after each
+        scroll. There is no border or padding, and each row has its own colours.
         """
         sight = self._sight()
         strips = [self._line(y, sight) for y in crop.line_range]
@@ -222,7 +317,7 @@ class TranscriptPane(ScrollView):
         return made
 
     def _footer(self, sight: Sight) -> Strip | None:
-        """The last row while searching, or while something new is below."""
+        """Return the last row while searching, or while something new is below."""
         width, height = sight.size
         colours = self._transcript.look.palette
         if self.search is not None:
@@ -247,7 +342,7 @@ class TranscriptPane(ScrollView):
         self.refresh()
 
     def chosen(self) -> int:
-        """The place of the record that keys work on; -1 when there is none. Not the end of a turn: it holds nothing."""
+        """Return the place of the record that keys work on, never the end of a turn; -1 if there is none."""
         last = len(self._transcript.layouts) - 1
         if last > 0 and isinstance(self._transcript.layouts[last].record, End):
             last -= 1
@@ -257,5 +352,5 @@ class TranscriptPane(ScrollView):
 
 
 def _alike(one: PaintedLine, other: PaintedLine) -> bool:
-    """They look the same, whatever they copy."""
+    """Return whether two lines look the same; the text that they copy may differ."""
     return one is other or (one.segments == other.segments and one.gutter == other.gutter and one.fill == other.fill)

@@ -1,22 +1,86 @@
-"""One record laid out: blocks of painted lines, each made when it is first looked at, with a guessed height before.
-
-Knows one record; its position in the transcript is in layout.py.
+"""The layout of one record: blocks of painted lines, each made when it is first shown; until then its height is
+guessed. The position of the record in the transcript is in layout.py.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ba_tui.core.results import CommandText, Diff, Diffs, ToolResult
-from ba_tui.core.text.figures import FigureVerdict
+from ba_tui.core.text.figures import DOUBTFUL, FigureVerdict
 from ba_tui.faces.tui.transcript.chunks import Chunks, MarkdownChunk
 from ba_tui.faces.tui.transcript.figure_marks import FigureMarks
-from ba_tui.faces.tui.transcript.heights import Heights
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import MEASURE, painted
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record, ToolRow
 from ba_tui.faces.tui.transcript.rows import FOLDED, GUTTER, Look, figure_footer, partial, rows
+
+# Sums and look-ups of heights take logarithmic time (a Fenwick tree), so that long sessions scroll fast.
+
+
+class Heights:
+    """Numbers from 0 up, by place."""
+
+    __slots__ = ("_sums", "values")
+
+    def __init__(self, values: Iterable[int] = ()) -> None:
+        self.values: list[int] = []
+        self._sums = [0]
+        for value in values:
+            self.append(value)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def total(self) -> int:
+        return self.before(len(self.values))
+
+    def append(self, value: int) -> None:
+        self.values.append(value)
+        at = len(self.values)
+        total, step = value, 1
+        while step < at & -at:
+            total += self._sums[at - step]
+            step <<= 1
+        self._sums.append(total)
+
+    def pop(self) -> None:
+        self.values.pop()
+        self._sums.pop()
+
+    def set(self, place: int, value: int) -> None:
+        change = value - self.values[place]
+        if not change:
+            return
+        self.values[place] = value
+        at = place + 1
+        while at < len(self._sums):
+            self._sums[at] += change
+            at += at & -at
+
+    def before(self, place: int) -> int:
+        """Return the sum of all values before ``place``."""
+        total = 0
+        while place:
+            total += self._sums[place]
+            place &= place - 1
+        return total
+
+    def find(self, offset: int) -> tuple[int, int]:
+        """Return the place at ``offset`` and the offset within it; the end of the last place for larger ones."""
+        place, left = 0, max(0, offset)
+        step = 1 << max(0, len(self.values).bit_length() - 1)
+        while step:
+            if place + step < len(self._sums) and self._sums[place + step] <= left:
+                place += step
+                left -= self._sums[place]
+            step >>= 1
+        if place >= len(self.values):
+            return max(0, len(self.values) - 1), self.values[-1] if self.values else 0
+        return place, left
+
 
 PIECE, BUDGET = 8_000, 0.04
 """Characters of prose that are cut into blocks at a time, and seconds after which the rest waits for the next time."""
@@ -34,7 +98,7 @@ class PaintedBlock:
 
 
 class RecordLayout:
-    """``heights`` has one entry a block once the record was looked at; ``height`` counts the gap above too."""
+    """``heights`` has an entry for each block once the record was shown; ``height`` includes the gap above."""
 
     __slots__ = ("_chunks", "_fed", "_marked", "_unsourced", "blocks", "expanded", "gap", "heights", "record", "rough")
 
@@ -55,7 +119,7 @@ class RecordLayout:
         return self.gap + (self.heights.total if self.heights is not None else self.rough)
 
     def update(self, record: Record) -> None:
-        """Show ``record`` from now on. Prose that only grew keeps what is painted of it."""
+        """Show ``record``. Prose that only grew keeps its painted lines."""
         before, self.record = self.record, record
         if not isinstance(record, ProseRecord):
             self.forget()
@@ -76,16 +140,16 @@ class RecordLayout:
 
     @property
     def behind(self) -> bool:
-        """A part of the prose is not among the blocks yet: more came at once than can be cut without a pause."""
+        """Whether a part of the prose is not cut into blocks yet, because it would take too long at once."""
         return isinstance(self.record, ProseRecord) and self._chunks is not None and self._fed < len(self.record.text)
 
     def catch_up(self) -> None:
-        """Take in more of what came."""
+        """Cut more of the prose into blocks."""
         if self.behind and isinstance(self.record, ProseRecord):
             self._feed(self.record)
 
     def opened(self) -> tuple[list[PaintedBlock], Heights]:
-        """The blocks; prose is cut into its pieces here."""
+        """Return the blocks; prose is cut into its pieces here."""
         if self.blocks is None or self.heights is None:
             self.blocks, self.heights = [], Heights()
             if isinstance(self.record, ProseRecord):
@@ -97,7 +161,7 @@ class RecordLayout:
         return self.blocks, self.heights
 
     def _feed(self, record: ProseRecord, paused: bool = True) -> None:
-        """Cut what came into blocks: as much as the BUDGET allows when ``paused``, else all of it."""
+        """Cut new prose into blocks: as much as the BUDGET allows when ``paused``, else all of it."""
         blocks, heights = self.opened()
         chunks = self._chunks
         if chunks is None:
@@ -127,7 +191,7 @@ class RecordLayout:
             heights.append(0)
 
     def lay(self, at: int, look: Look, edition: int) -> list[PaintedLine]:
-        """The lines of block ``at``, painted now when they are not, or for another width."""
+        """Return the lines of block ``at``, painted now when they are not, or for another width."""
         blocks, heights = self.opened()
         block = blocks[at]
         if block.lines is None or block.edition != edition:
@@ -151,12 +215,13 @@ class RecordLayout:
             lines += [line._replace(gutter=look.indent + line.gutter) for line in made]
         if record.partial and at == len(blocks) - 1:
             lines += partial(record.partial, look)
-        if record.grounded and record.grounded.last and at == len(blocks) - 1:
-            lines += figure_footer(record.grounded.report, look)
+        grounded = record.grounded
+        if grounded and grounded.last and at == len(blocks) - 1 and not grounded.report.is_empty:
+            lines += figure_footer(grounded.report, look)
         return lines
 
     def _grounded(self, at: int, chunk: MarkdownChunk) -> MarkdownChunk:
-        """The piece ``at`` with its figures marked."""
+        """Return the piece ``at`` with its figures marked."""
         record = self.record
         if not isinstance(record, ProseRecord) or record.grounded is None or chunk.language is not None:
             return chunk
@@ -171,17 +236,17 @@ class RecordLayout:
             piece = block.chunk.text if block.chunk else ""
             marked, upto = marks.marked(piece, upto) if piece.strip() else (piece, upto)
             self._marked.append(marked)
-        unsourced = (at for at, verdict in enumerate(verdicts) if verdict.label == "unsourced")
+        unsourced = (at for at, verdict in enumerate(verdicts) if verdict.label in DOUBTFUL)
         self._unsourced = frozenset(unsourced) if marks.clean else None
 
     def forget(self) -> None:
-        """Paint again when next looked at; the height stays as it was until then."""
+        """Paint again when it is next shown; until then the height is unchanged."""
         for block in self.blocks or ():
             block.lines = None
 
 
 def _guess(record: Record, width: int) -> int:
-    """A height without painting, good enough for the scroll bar."""
+    """Return a height without painting, good enough for the scroll bar."""
     match record:
         case ProseRecord(text=text):
             return max(1, text.count("\n") + len(text) // max(20, width))

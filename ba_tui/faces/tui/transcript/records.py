@@ -1,6 +1,6 @@
-"""What the transcript shows, as light values.
+"""Records of the transcript, and the records of each turn, so that a rewind can remove and restore turns.
 
-Pure: no screen, no width, no colour. Text is kept as it came; whoever paints it makes it paintable.
+Pure: no screen, width or colour. Text is stored unchanged; painting code makes it paintable.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from ba_tui.core.errors import ErrorInfo
 from ba_tui.core.events import (
     Compressed,
     Ending,
+    Event,
     FiguresChecked,
     Judged,
     MemoriesUsed,
     MemoryChanged,
+    MemoryLine,
     Rewound,
     Strategy,
 )
 from ba_tui.core.messages import Document, Image, Message, RedactedThinking, Text, Thinking, ToolUse
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
-from ba_tui.core.text.memories import MemoryLine
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.agents.roster import AgentLine
-from ba_tui.faces.tui.transcript.figure_marks import Grounded
+from ba_tui.faces.tui.agents.roster import RosterEntry
+from ba_tui.faces.tui.transcript.figure_marks import AnswerFigures
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]
 OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
@@ -35,7 +36,7 @@ OPEN: tuple[RecordState, ...] = ("queued", "waiting", "running")
 
 @frozen
 class Prompt:
-    """The person's words; ``steered`` when they joined a running turn, ``unread`` while the model has not got them."""
+    """The user's words; ``steered`` when they joined a running turn, ``unread`` while the model has not got them."""
 
     text: str
     attached: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class ProseRecord:
     open: bool = False
     partial: str = ""
     table: Table | None = None
-    grounded: Grounded | None = None
+    grounded: AnswerFigures | None = None
     figure: int | None = None
 
 
@@ -66,7 +67,7 @@ class Thought:
 
 @frozen
 class MemoryNote:
-    """Memories that went with the words above, or what was written to memory; ``hint``: how to take that back."""
+    """Memories that were sent with the prompt above, or a change of memory; ``hint``: how to undo it."""
 
     text: str
     memories: tuple[MemoryLine, ...] = ()
@@ -75,8 +76,9 @@ class MemoryNote:
 
 @frozen
 class ToolRow:
-    """One call. ``tail`` is what it reported while running, ``note`` who or what denied it, and why. ``own``: the
-    person made it, to see what comes of it."""
+    """One call. ``tail`` is its output while running, ``note`` who or what denied it, and why. ``own``: the user ran
+    it.
+    """
 
     call_id: str
     name: str
@@ -89,23 +91,23 @@ class ToolRow:
     summary: str = ""
     note: str = ""
     refused: bool = False
-    """The person denied it."""
+    """The user denied it."""
     result: ToolResult | None = None
     own: bool = False
     changed: MemoryNote | None = None
-    """What it wrote to memory."""
-    agents: tuple[AgentLine, ...] = ()
+    """Its change of memory."""
+    agents: tuple[RosterEntry, ...] = ()
     """The sub-agents that it started."""
 
     @property
     def open(self) -> bool:
-        """Whether it runs, or waits; or one of its agents does, in the background."""
+        """Whether it or one of its background agents runs or waits."""
         return self.state in OPEN or any(line.running for line in self.agents)
 
 
 @frozen
 class NoticeRecord:
-    """A notice: words for the person that the model does not see."""
+    """A notice: words for the user that the model does not see."""
 
     text: str
     level: Literal["info", "warning", "error"] = "info"
@@ -114,7 +116,7 @@ class NoticeRecord:
 
 @frozen
 class Compaction:
-    """The conversation was compressed, or that was taken back. ``notes``: what the model has for what is gone."""
+    """A compression of the conversation, or its undoing. ``notes``: the text that replaces removed messages."""
 
     strategy: Strategy
     before: int
@@ -160,7 +162,7 @@ _TELLING = ("path", "file_path", "command", "pattern", "query", "question", "url
 
 
 def source(record: Record) -> str:
-    """What copying the whole record gives: its source text, not its looks."""
+    """Return what copying the whole record gives: its source text, not its looks."""
     match record:
         case Prompt(text=text) | ProseRecord(text=text) | Thought(text=text):
             return text
@@ -182,7 +184,7 @@ def source(record: Record) -> str:
 
 
 def unread(result: ToolResult) -> str:
-    """Words about what of the result the model was not given; empty when it read all."""
+    """Return which parts of the result the model did not get; empty if it read all."""
     lines = result.meta.get(UNREAD)
     if not isinstance(lines, int):
         return ""
@@ -205,7 +207,7 @@ def compaction(event: Compressed) -> Compaction:
 
 
 def records_of(message: Message) -> Iterable[Record]:
-    """The records of one answer, in the order it was given; neighbouring words are one record."""
+    """Yield the records of one answer in order; adjacent texts are one record."""
     words = ""
     thoughts = ""
     ending = _PARTIAL.get(message.stop or "", "")
@@ -234,7 +236,7 @@ def records_of(message: Message) -> Iterable[Record]:
 
 
 def memory_note(event: MemoriesUsed | MemoryChanged) -> MemoryNote:
-    """One line: how many memories were used, or what was stored in place of what, and how many were forgotten."""
+    """Return one line: how many memories were used, or which were stored, replaced and forgotten."""
     if isinstance(event, MemoriesUsed):
         return MemoryNote(f"{count(len(event.memories), 'memory')} used", event.memories)
     stored = [
@@ -257,7 +259,7 @@ def queued(call: ToolUse) -> ToolRow:
 
 
 def _guessed_target(args: Mapping[str, Any]) -> str:
-    """What a call is about, until its tool says so itself."""
+    """Return a short description of a call, used until its tool reports one."""
     value = next((args[name] for name in _TELLING if args.get(name)), None)
     if value is None:
         value = next((item for item in args.values() if isinstance(item, str | int | float) and item != ""), "")
@@ -265,7 +267,7 @@ def _guessed_target(args: Mapping[str, Any]) -> str:
 
 
 def denial(event: Judged) -> str:
-    """Who or what denied a call, and why: the person, a rule, a hook, the mode or the sandbox."""
+    """Return who or what denied a call, and why: the user, a rule, a hook, the mode or the sandbox."""
     first, _, rest = " ".join(event.reason.split()).partition(". ")
     why = first.rstrip(".")
     match event.by:
@@ -297,18 +299,18 @@ def finished(row: ToolRow, result: ToolResult, duration: float) -> ToolRow:
 
 
 def own_row(call: ToolUse, target: str, at: float) -> ToolRow:
-    """The row of a command that the person runs."""
+    """Return the row of a command that the user runs."""
     name = "/sql" if "sql" in call.input else "!! private" if call.input.get("private") else "! shared"
     return ToolRow(call.id, name, target, "running", call.input, at, own=True)
 
 
-def agent_row(line: AgentLine) -> ToolRow:
-    """The row of an agent that no call started; its id is the agent's name."""
+def agent_row(line: RosterEntry) -> ToolRow:
+    """Return the row of an agent that no call started; its id is the agent's name."""
     return ToolRow(line.agent_id, line.kind, line.description, "running", started=line.began, agents=(line,))
 
 
-def with_agents(row: ToolRow, lines: tuple[AgentLine, ...]) -> ToolRow:
-    """The row with its agents as they are now; that of an agent alone ends with it."""
+def with_agents(row: ToolRow, lines: tuple[RosterEntry, ...]) -> ToolRow:
+    """Return the row with its agents as they are now; that of an agent alone ends with it."""
     first = lines[0]
     if row.call_id == first.agent_id and not first.running:
         return replace(row, agents=lines, state=first.state, duration=first.seconds(first.ended), summary=first.words)
@@ -316,30 +318,30 @@ def with_agents(row: ToolRow, lines: tuple[AgentLine, ...]) -> ToolRow:
 
 
 def answered(row: ToolRow, reply: Reply, at: float) -> ToolRow:
-    """The row of a call that the person allowed or denied."""
+    """Return the row of a call that the user allowed or denied."""
     refused = reply.choice == "deny"
     row = row if reply.edited is None else _edited(row, reply.edited)
     return replace(row, state="running", started=at, note=reply.text if refused else "", refused=refused)
 
 
 def _edited(row: ToolRow, args: Mapping[str, Any]) -> ToolRow:
-    """The row of a call that the person changed: it names what runs, not what was asked for."""
+    """Return the row of a call that the user changed, with the target that really runs."""
     said = [key for key, value in (row.args or {}).items() if value == row.target]
     named = [args[key] for key in said if isinstance(args.get(key), str)]
     return replace(row, args=args, target=named[0] if named else row.target)
 
 
 def grounded(items: Sequence[Record], event: FiguresChecked) -> Iterator[tuple[int, Record]]:
-    """The words among the records of an answer, by place, which know then where their figures come from."""
+    """Yield the words among the records of an answer, by place, which know then where their figures come from."""
     prose = [(at, item) for at, item in enumerate(items) if isinstance(item, ProseRecord)]
     place = 0
     for at, item in prose:
-        yield at, replace(item, grounded=Grounded(event.report, event.message, place, at == prose[-1][0]))
+        yield at, replace(item, grounded=AnswerFigures(event.report, event.message, place, at == prose[-1][0]))
         place += len(item.text)
 
 
 def row_of(call_id: str, items: Sequence[Record]) -> int | None:
-    """Where the row of a call stands, among those of the newest turn."""
+    """Return the place of a call's row in the newest turn."""
     for at in range(len(items) - 1, -1, -1):
         item = items[at]
         if isinstance(item, ToolRow) and item.call_id == call_id:
@@ -353,3 +355,56 @@ def rewound(event: Rewound) -> NoticeRecord:
     what = "The files were rewound" if event.turns is None else "Rewound to here"
     files = ", files included" if event.files and event.turns is not None else ""
     return NoticeRecord(f"{what}{files}.", "info", "Use /rewind undo to go forward again.")
+
+
+def reaches_back(event: Event) -> bool:
+    """Return whether it changes earlier records, so that only the whole history can be folded."""
+    return isinstance(event, Rewound) and event.turns is not None
+
+
+class TurnRecords:
+    """Parts of the list: 0 precedes the first turn, turns are numbered from 1, records of rewinds from -1."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, int | None] = {0: None}
+        self._line: list[int] = [0]
+        self._begins: dict[int, int] = {0: 0}
+        self._gone: dict[int, list[Record]] = {}
+        self._turns = 0
+        self._rewinds = 0
+
+    def begin(self, at: int) -> None:
+        """Begin a turn with the record at ``at``."""
+        self._turns += 1
+        self._open(self._turns, at)
+
+    def _open(self, part: int, at: int) -> None:
+        self._before[part] = self._line[-1]
+        self._line.append(part)
+        self._begins[part] = at
+
+    def back(self, items: list[Record], turn: int) -> int:
+        """Restore ``items`` as of the end of ``turn``; return from which place on they changed."""
+        wanted: list[int] = []
+        part = turn if turn in self._before else None
+        while part is not None:
+            wanted.insert(0, part)
+            part = self._before[part]
+        if not wanted:
+            # Only a part of the history is known here.
+            return len(items)
+        same = 0
+        while same < min(len(wanted), len(self._line)) and wanted[same] == self._line[same]:
+            same += 1
+        ends = [*(self._begins[part] for part in self._line[1:]), len(items)]
+        for part, end in list(zip(self._line, ends, strict=True))[same:]:
+            self._gone[part] = items[self._begins[part] : end]
+        cut = ends[same - 1]
+        del items[cut:]
+        for part in wanted[same:]:
+            self._begins[part] = len(items)
+            items += self._gone.pop(part)
+        self._line = wanted
+        self._rewinds += 1
+        self._open(-self._rewinds, len(items))
+        return cut

@@ -11,19 +11,20 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ba_tui.core.results import failed_how
-from ba_tui.core.text.figures import FigureReport
+from ba_tui.core.results import ToolResult, failed_how
+from ba_tui.core.text.cells import clip, clip_middle
+from ba_tui.core.text.figures import DOUBTFUL, FigureReport
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.agents.painted import AgentSpace
-from ba_tui.faces.tui.agents.painted import below as agents_below
-from ba_tui.faces.tui.agents.painted import head as agents_head
-from ba_tui.faces.tui.meters import money, short_count
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_middle, wrapped
-from ba_tui.faces.tui.transcript.markdown import MEASURE, plain
+from ba_tui.faces.tui.agents.roster import AgentSpace
+from ba_tui.faces.tui.agents.roster import below as agents_below
+from ba_tui.faces.tui.agents.roster import head as agents_head
+from ba_tui.faces.tui.displays.renderer import renderer_of
+from ba_tui.faces.tui.meters import money, short_count, short_duration
+from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines, missing, printed_lines
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, wrapped
+from ba_tui.faces.tui.transcript.markdown import MEASURE, plain, plain_lines
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.preview import preview
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     Compaction,
@@ -36,7 +37,60 @@ from ba_tui.faces.tui.transcript.records import (
     Retry,
     Thought,
     ToolRow,
+    unread,
 )
+
+MESSAGE = 4
+"""Rows of the output that are replaced by the reason of a failure."""
+
+
+def preview(record: ToolRow, space: PreviewSpace) -> list[PaintedLine]:
+    """Return at most ``space.limit`` rows, and one about parts that the model did not get; none if the folded row says
+    enough.
+    """
+    result = record.result
+    if result is None:
+        return last_lines(record.tail, space, printed_lines(space)) if space.unfolded else []
+    reason = _reason(record, result, space)
+    shown = _result(result, space._replace(limit=max(1, space.limit - len(reason))))
+    lines = [*shown, *reason]
+    if words := unread(result):
+        words = clip(words, space.width, space.palette.glyphs.more)
+        lines.append(PaintedLine((Segment(words, space.palette.dim),), unit=Unit("")))
+    if not lines and space.unfolded:
+        return plain("No output.", space.width, space.palette.dim)
+    return lines
+
+
+def _reason(record: ToolRow, result: ToolResult, space: PreviewSpace) -> Rows:
+    """Return why a call failed or was denied, unless its row says that."""
+    error = result.error
+    if error is None or (not space.unfolded and (record.refused or record.state == "cancelled")):
+        return []
+    room = space._replace(width=min(space.width, MEASURE), limit=MESSAGE if result.display else space.limit)
+    lines = first_lines(error.message, room, plain_lines(room, space.palette.failed))
+    if error.hint and space.unfolded:
+        lines += plain(error.hint, room.width, space.palette.dim)
+    return lines
+
+
+def _result(result: ToolResult, space: PreviewSpace) -> Rows:
+    if result.display is not None:
+        renderer = renderer_of(result.display)
+        if renderer.quiet and not space.unfolded:
+            return []
+        space = space._replace(limit=max(space.limit, renderer.folded_rows))
+        lines = renderer.preview(result.display, space)
+        if len(lines) <= space.limit:
+            return lines
+        kept = max(1, space.limit - 1)
+        return [*lines[:kept], missing(f"{count(len(lines) - kept, 'more line')} below", space)]
+    # What a user's own tool returns comes without a display and without a summary.
+    if result.error is not None or (result.summary and not space.unfolded):
+        return []
+    words = space._replace(width=min(space.width, MEASURE))
+    return first_lines(result.text, words, plain_lines(words, space.palette.text))
+
 
 GUTTER = 2
 """Cells for a record's sign and the space behind it."""
@@ -44,7 +98,7 @@ NAME = 11
 SHOWN = 12
 """Rows of a prompt or of notes that are shown once they are cut."""
 FOLDED, UNFOLDED = 5, 30
-"""Rows below a call: what came of it at a glance, and after Space or a click."""
+"""Rows below a call: folded, and after Space or a click."""
 LONG = 4_000
 """Characters of a prompt or a notice that are shown in the flow; the rest opens with Enter."""
 FIGURES = "/verify"
@@ -62,26 +116,12 @@ class Look(NamedTuple):
 
     @property
     def room(self) -> int:
-        """Cells for words, at most a readable measure."""
+        """The cells for text, at most a readable measure."""
         return max(8, min(self.width - GUTTER, MEASURE))
 
     @property
     def indent(self) -> Segments:
         return (Segment(" " * GUTTER, self.palette.text),)
-
-
-def duration(seconds: float) -> str:
-    """``80ms``, ``0.4s``, ``12s``, ``2m05s``, ``1:02:05``, ``26h``."""
-    if seconds < 0.095:
-        return f"{seconds * 1000:.0f}ms"
-    if seconds < 9.95:
-        return f"{seconds:.1f}s"
-    whole = int(seconds + 0.5)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}" if whole < 86_400 else f"{whole // 3600}h"
 
 
 def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
@@ -127,7 +167,7 @@ def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
         more = f"{palette.glyphs.more} {count(max(1, left), 'more line')} below: Enter opens all"
         lines = [*lines[:SHOWN], PaintedLine((Segment(more, palette.prompt),), unit=Unit(""))]
     notes = [f"[{paintable(name, newlines=False)}]" for name in record.attached]
-    notes += [clipped(JOINING, look.room, palette.glyphs.more)] if record.unread else []
+    notes += [clip(JOINING, look.room, palette.glyphs.more)] if record.unread else []
     lines += [PaintedLine((Segment(note, palette.prompt),), unit=Unit("")) for note in notes]
     blank = (Segment(" " * GUTTER, palette.prompt),)
     first = _sign(sign, palette.prompt_mark)
@@ -155,7 +195,7 @@ def _tool(record: ToolRow, look: Look, *, expanded: bool) -> list[PaintedLine]:
 
 
 def _agents(record: ToolRow, look: Look, gutters: tuple[Segments, Segments], *, expanded: bool) -> list[PaintedLine]:
-    """Which agents work on it, and what each does; opened, what came of it."""
+    """Return the agents that work on it and their activities; unfolded, the result too."""
     sign, edge = gutters
     space = AgentSpace(look.room, look.palette, look.now)
     name = paintable(_short(record.name), newlines=False)
@@ -176,20 +216,20 @@ def _tool_source(record: ToolRow) -> str:
 
 
 def _tool_words(record: ToolRow, look: Look) -> Segments:
-    """Name and target in columns, then what came of it, the time at the right edge."""
+    """Return name and target in columns, then the outcome, and the time at the right edge."""
     palette, room, more = look.palette, look.room, look.palette.glyphs.more
-    name = clipped(paintable(_short(record.name), newlines=False), max(NAME, room // 4), more)
+    name = clip(paintable(_short(record.name), newlines=False), max(NAME, room // 4), more)
     name += " " * (NAME - cell_len(name))
     spent = look.now - record.started if record.state == "running" and record.started else record.duration
-    timed = duration(max(0.0, spent)) if spent > 0 and record.state not in ("queued", "waiting") else ""
+    timed = short_duration(max(0.0, spent)) if spent > 0 and record.state not in ("queued", "waiting") else ""
     room -= cell_len(name) + 1 + 8
     said = paintable(_outcome(record)[:LONG], newlines=False)
     target = paintable(record.target[:LONG], newlines=False)
-    short = clipped_middle if record.args and any(name in record.args for name in PATHS) else clipped
+    short = clip_middle if record.args and any(name in record.args for name in PATHS) else clip
     wanted = cell_len(said)
     kept = max(min(cell_len(target), room - wanted - 2), room // 2)
     target = short(target, kept, more)
-    said = clipped(said, max(0, room - cell_len(target) - 2), more)
+    said = clip(said, max(0, room - cell_len(target) - 2), more)
     space = " " * max(0, room - cell_len(target) - cell_len(said))
     tone = palette.dim if record.state in ("ok", "queued", "running") else getattr(palette, record.state, palette.dim)
     return (
@@ -202,7 +242,7 @@ def _tool_words(record: ToolRow, look: Look) -> Segments:
 
 
 def _short(name: str) -> str:
-    """The tool ``mcp__server__tool`` as ``server:tool``; any other as it is."""
+    """Return the tool ``mcp__server__tool`` as ``server:tool``; any other as it is."""
     return name.removeprefix("mcp__").replace("__", ":", 1) if name.startswith("mcp__") else name
 
 
@@ -230,11 +270,13 @@ def _outcome(record: ToolRow) -> str:
 
 
 def _marks(record: ToolRow) -> list[str]:
-    """What a row says before its outcome: in words, so that nothing hangs on a colour."""
+    """Return what a row says before its outcome: in words, so that nothing hangs on a colour."""
     result = record.result
     meta = result.meta if result else {}
     retries = result.error.retries if result and result.error else meta.get("retries", 0)
-    marks = [f"from cache, {duration(float(meta['cached_s']))} old"] if isinstance(meta.get("cached_s"), int) else []
+    marks = (
+        [f"from cache, {short_duration(float(meta['cached_s']))} old"] if isinstance(meta.get("cached_s"), int) else []
+    )
     if isinstance(retries, int) and retries:
         marks.append(count(retries, "retry"))
     if meta.get("slow"):
@@ -260,7 +302,7 @@ def _thought(record: Thought, look: Look, *, expanded: bool) -> list[PaintedLine
     head = "Thinking" if record.open else "Thought"
     tally = f" ({count} lines)" if count > 1 else ""
     room = look.room - cell_len(head) - cell_len(tally) - 2
-    words = clipped(lines[0].strip().strip("*#").expandtabs(1), room, palette.glyphs.more)
+    words = clip(lines[0].strip().strip("*#").expandtabs(1), room, palette.glyphs.more)
     segments = (Segment(f"{head}{tally}  ", palette.dim), Segment(words, palette.thought))
     return [PaintedLine(segments, sign, Unit(text))]
 
@@ -273,7 +315,7 @@ WAYS = {
 
 
 def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[PaintedLine]:
-    """One line of figures; opened, what was kept and how the notes begin."""
+    """Return one line of figures; unfolded, what was retained and how the notes begin."""
     palette = look.palette
     sizes = f"{short_count(record.before)} to {short_count(record.after)} tokens"
     if record.strategy == "undo":
@@ -286,7 +328,7 @@ def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[Paint
     sign = _sign(palette.glyphs.compressed, palette.dim)
     text = paintable(f"{words}\n{kept}".rstrip())
     if not expanded:
-        return [PaintedLine((Segment(clipped(words, look.room, palette.glyphs.more), palette.dim),), sign, Unit(text))]
+        return [PaintedLine((Segment(clip(words, look.room, palette.glyphs.more), palette.dim),), sign, Unit(text))]
     lines = [*plain(words, look.room, palette.dim), *(plain(kept, look.room, palette.dim) if kept else [])]
     notes = plain(record.notes[:LONG].strip(), look.room, palette.thought) if record.notes else []
     lines += notes[:SHOWN]
@@ -308,7 +350,7 @@ def _end(record: End, look: Look) -> list[PaintedLine]:
     glyphs, palette = look.palette.glyphs, look.palette
     if record.reason == "done":
         calls = f" {glyphs.info} {record.calls} tool call{'s' * (record.calls != 1)}" if record.calls else ""
-        words = Segment(f"{duration(record.seconds)}{calls}", palette.dim)
+        words = Segment(f"{short_duration(record.seconds)}{calls}", palette.dim)
         return [PaintedLine((words,), look.indent, Unit(""))]
     if record.error is not None and record.reason == "cancelled":
         return _said(glyphs.cancelled, record.error.message, "What should I do instead?", look, palette.denied)
@@ -324,22 +366,22 @@ def _end(record: End, look: Look) -> list[PaintedLine]:
 
 
 def partial(text: str, look: Look) -> list[PaintedLine]:
-    """The mark under an answer that is not whole."""
+    """Return the mark under an answer that is not whole."""
     words = wrapped([Segment(f"{look.palette.glyphs.more} {text}", look.palette.denied)], look.room)
     return [PaintedLine(segments, look.indent, Unit("")) for segments, _ in words]
 
 
 def figure_footer(report: FigureReport, look: Look) -> list[PaintedLine]:
-    """The line under an answer that counts where its figures come from; what should be looked at stands out."""
+    """Return the line below an answer with the number of figures by source; doubtful ones are highlighted."""
     palette = look.palette
     runs: list[Segment] = []
     for at, part in enumerate((*report.parts, FIGURES)):
-        loud = part.endswith(("unsourced", "changed since"))
+        loud = part.endswith((*DOUBTFUL, "changed since"))
         runs += [Segment(f" {palette.glyphs.info} ", palette.dim)] if at else []
         runs.append(Segment(part, palette.warning if loud else palette.dim))
     return [PaintedLine(segments, look.indent, Unit("")) for segments, _ in wrapped(runs, look.room)]
 
 
 def lively(record: Record) -> bool:
-    """Its picture changes with the clock."""
+    """Return whether the rows of ``record`` change with time."""
     return isinstance(record, Retry) or (isinstance(record, ToolRow) and record.open)

@@ -1,16 +1,18 @@
-"""What a mouse selection copies: positions that survive older records coming in above, and the source text between.
+"""Selection and search in the transcript: positions survive older records being inserted above.
 
-Whole records copy as their source, parts of them line by line; gutters and soft line ends are never copied.
+Whole records are copied as their source, parts line by line, without gutters and soft line ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition, TranscriptLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine, copied
-from ba_tui.faces.tui.transcript.records import source
+from ba_tui.faces.tui.transcript.records import Record, ToolRow, source
 
 Position: TypeAlias = tuple[int, int]
 """A key and a character within its row."""
@@ -18,7 +20,7 @@ _BITS = 24
 
 
 def key(transcript: TranscriptLayout, place: LayoutPosition) -> int:
-    """A number that grows downwards."""
+    """Return a number that grows downwards."""
     return ((place.record - transcript.base << _BITS) + place.block + 1 << _BITS) + place.line
 
 
@@ -29,7 +31,7 @@ def place_of(transcript: TranscriptLayout, number: int) -> LayoutPosition:
 
 
 def selected(transcript: TranscriptLayout, start: Position | None, end: Position | None) -> str:
-    """The source text between two positions; None means the very first or last."""
+    """Return the source text between two positions; None means the very first or last."""
     if not transcript.layouts:
         return ""
     top = transcript.settled(place_of(transcript, start[0])) if start else FIRST
@@ -51,7 +53,7 @@ def _between(
     first: tuple[LayoutPosition, int] | None,
     final: tuple[LayoutPosition, int] | None,
 ) -> Iterable[tuple[PaintedLine, int, int]]:
-    """The selected rows of one record with their ranges of characters."""
+    """Yield the selected rows of one record with their ranges of characters."""
     for block in range(len(transcript.layouts[at].opened()[0])):
         for number, line in enumerate(transcript.lay(at, block)):
             place = LayoutPosition(at, block, number)
@@ -61,3 +63,50 @@ def _between(
             begin = min(first[1], size) if first and place == first[0] else 0
             stop = min(final[1], size) if final and place == final[0] else size
             yield line, begin, stop
+
+
+class TranscriptSearch:
+    """One query over all records. Capitals in the query make it exact."""
+
+    def __init__(self, query: str = "") -> None:
+        self.query = query
+        flags = re.IGNORECASE if query == query.lower() else re.NOFLAG
+        self.pattern = re.compile(re.escape(query), flags) if query else None
+        self.hits: list[int] = []
+        """The place of the record of every hit, oldest first."""
+        self.at = -1
+
+    def over(self, records: Sequence[Record], near: int) -> None:
+        """Look through ``records``; the current hit becomes the last one not below ``near``."""
+        self.hits = []
+        if self.pattern is None:
+            return
+        for place, record in enumerate(records):
+            found = self.pattern.findall(_text(record))
+            self.hits += [place] * len(found)
+        self.at = max(0, bisect_right(self.hits, near) - 1) if self.hits else -1
+
+    def step(self, by: int) -> None:
+        """Go to the next (1) or previous (-1) hit, around the ends."""
+        if self.hits:
+            self.at = (self.at + by) % len(self.hits)
+
+    @property
+    def current(self) -> tuple[int, int] | None:
+        """The place of the record with the current hit, and the number of the hit within it, from 0."""
+        if not 0 <= self.at < len(self.hits):
+            return None
+        place = self.hits[self.at]
+        return place, self.at - bisect_left(self.hits, place)
+
+    @property
+    def tally(self) -> str:
+        if not self.query:
+            return ""
+        return f"{self.at + 1}/{len(self.hits)}" if self.hits else "not found"
+
+
+def _text(record: Record) -> str:
+    if isinstance(record, ToolRow):
+        return f"{record.name} {record.target}"
+    return source(record)

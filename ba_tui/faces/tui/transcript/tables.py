@@ -1,4 +1,4 @@
-"""Tables of words laid out in cells: column widths that fit, wrapped cells, the first columns of what is too wide."""
+"""Tables as lines of cells: fitting column widths, wrapped cells, the first columns of tables that are too wide."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from ba_tui.core.results import Table
+from ba_tui.core.text.cells import clip
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped, clipped_segments, wrapped
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, clipped_segments, wrapped
 from ba_tui.faces.tui.transcript.palette import Palette
 
 Cell = list[Segment]
@@ -25,9 +26,8 @@ _AMOUNT = regex(r"[-+−]?[$€£¥]?\d[\d.,\u00a0\u202f ]*[%€$]?")
 
 
 class TableLayout(NamedTuple):
-    """Rows of cells, the first one the head. ``sources`` are the Markdown lines, the ruler second.
-
-    ``folded``: each row takes one line, and what is too long for its cell is cut.
+    """Rows of cells, the first one the head. ``sources`` are the Markdown lines, the ruler second. ``folded``: each row
+    takes one line, and long cells are cut.
     """
 
     rows: Sequence[Sequence[Cell]]
@@ -37,7 +37,7 @@ class TableLayout(NamedTuple):
 
 
 def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
-    """The lines of ``grid`` at ``width``; each copies as its Markdown line. Columns that have no room are counted."""
+    """Return the lines of ``grid`` at ``width``; each copies as its Markdown line. Columns without room are counted."""
     widths = _widths(grid, width)
     glyphs = palette.glyphs
     between = Segment(f" {glyphs.column} ", palette.rule)
@@ -64,26 +64,24 @@ def table(grid: TableLayout, width: int, palette: Palette) -> list[PaintedLine]:
             lines.append(PaintedLine((Segment(ruler, palette.rule),), unit=Unit(grid.sources[1]), table=whole))
     if cut and not grid.folded:
         words = f"{glyphs.more} {count(cut, 'more column')} on the right: Space opens the table"
-        lines.append(
-            PaintedLine((Segment(clipped(words, width, glyphs.more), palette.dim),), unit=Unit(""), table=whole)
-        )
+        lines.append(PaintedLine((Segment(clip(words, width, glyphs.more), palette.dim),), unit=Unit(""), table=whole))
     return lines
 
 
 def columns_shown(grid: TableLayout, width: int) -> int:
-    """How many of the columns have room within ``width``."""
+    """Return how many of the columns have room within ``width``."""
     return len(_widths(grid, width))
 
 
 def is_figure(value: object) -> bool:
-    """Whether ``value`` is a number, or a text that reads as one: such cells stand at the right."""
+    """Return whether ``value`` is a number or a text of one; such cells are right-aligned."""
     if isinstance(value, str):
         return bool(_AMOUNT.fullmatch(value))
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def as_table(grid: TableLayout) -> Table:
-    """The words of ``grid`` as a value that opens in full."""
+    """Return the words of ``grid`` as a value that opens in full."""
     head, *body = [tuple("".join(run.text for run in cell) for cell in row) for row in grid.rows]
     return Table(head, tuple(body))
 
@@ -99,7 +97,7 @@ def _width(cell: Cell) -> int:
 
 
 def _widths(grid: TableLayout, width: int) -> list[int]:
-    """Widths of the first columns, as many as can be read within ``width``; those of the others are left out."""
+    """Return the widths of the first columns, as many as are readable within ``width``."""
     columns = len(grid.aligns)
     natural = [max(1, *(_width(row[at]) for row in grid.rows)) for at in range(columns)]
     if sum(natural) + GAP * (columns - 1) <= width:
@@ -113,14 +111,14 @@ def _widths(grid: TableLayout, width: int) -> list[int]:
 
 
 def _least(grid: TableLayout, column: int, natural: int) -> int:
-    """What a column needs to be read: no figure in it is broken."""
+    """Return what a column needs to be read: no figure in it is broken."""
     figures = (cell_len(word) for row in grid.rows for run in row[column] for word in _FIGURE.findall(run.text))
     longest = max((size for size in figures if size <= LONGEST_FIGURE), default=0)
     return min(natural, max(READABLE, longest))
 
 
 def _fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths within ``room``: the widest columns give way first, none below its ``least``."""
+    """Return widths within ``room``: the widest columns shrink first, none below its ``least``."""
     widths = list(least)
     spare = room - sum(widths)
     while spare > 0 and (growing := [at for at, size in enumerate(widths) if size < natural[at]]):

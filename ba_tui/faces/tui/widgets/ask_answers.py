@@ -1,17 +1,22 @@
-"""The answers that can be given to a question: wording and keys, here and nowhere else. Pure; the panel paints them."""
+"""Answers to questions: the only place with their wording and keys, and the fields in which they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from ba_tui.core.displays.plans import PlanGraph
+from textual import events
+from textual.widget import Widget
+
+from ba_tui.core.displays import PlanGraph
+from ba_tui.core.ports.permissions import rule_words, split_rules
 from ba_tui.core.questions import Question
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.rule_words import rule_words, split_rules
+from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
+from ba_tui.faces.tui.widgets.text_fields import ClusterArea, ClusterInput
 
 AnswerName: TypeAlias = Literal[
     "once", "session", "always", "edits", "no", "words", "go_on", "stop", "option", "write", "plan"
@@ -40,7 +45,7 @@ class AskAnswer:
 
 
 def answers_to(question: Question, rule: str | None = None) -> tuple[AskAnswer, ...]:
-    """The rows of the panel; ``rule`` stands in for the question's own when the person edited it."""
+    """Return the rows of the panel; ``rule`` is the user's edit of the question's rule."""
     match question.kind:
         case "permission":
             return _permission(question, rule)
@@ -98,18 +103,18 @@ def _digit(index: int) -> tuple[str, ...]:
 
 
 def default_row(question: Question, answers: Sequence[AskAnswer]) -> int:
-    """Where the pointer stands at first: never on a yes when the call is destructive."""
+    """Return the row of the pointer at first: never a yes if the call is destructive."""
     wanted = "no" if question.kind == "permission" and "destructive" in question.risks else answers[0].name
     return next(index for index, answer in enumerate(answers) if answer.name == wanted)
 
 
 def row_of(key: str, answers: Sequence[AskAnswer]) -> int | None:
-    """The row that ``key`` picks."""
+    """Return the row that ``key`` picks."""
     return next((index for index, answer in enumerate(answers) if key in answer.keys), None)
 
 
 def rule_fault(rule: str) -> str:
-    """Why ``rule`` cannot be a rule; empty when it can. What it means is judged by the policy."""
+    """Return why ``rule`` is not a rule; empty if it is one. The policy checks its meaning."""
     return "" if RULE.fullmatch(rule.strip()) else "A rule reads tool(pattern), for example shell(git status)."
 
 
@@ -122,7 +127,7 @@ class Pointer:
 
 
 def brief(rule: str, room: int) -> str:
-    """``rule`` shortened in its middle when it has more than ``room`` characters."""
+    """Return ``rule`` shortened in its middle when it has more than ``room`` characters."""
     if len(rule) <= max(room, 4):
         return rule
     half = max(room, 4) // 2
@@ -130,7 +135,7 @@ def brief(rule: str, room: int) -> str:
 
 
 def answer_rows(answers: Sequence[AskAnswer], pointer: Pointer, room: int) -> list[GridRow]:
-    """The answers with their keys, the pointer before one of them."""
+    """Return the answers with their keys, the pointer before one of them."""
     width = max((len(answer.shown) for answer in answers), default=0)
     rows: list[GridRow] = []
     for index, answer in enumerate(answers):
@@ -149,12 +154,12 @@ def answer_rows(answers: Sequence[AskAnswer], pointer: Pointer, room: int) -> li
 
 
 def _editable(question: Question) -> bool:
-    """Whether a rule that is offered can be edited: several at once can't."""
+    """Return whether an offered rule can be edited: several together can't."""
     return any(rule and len(split_rules(rule)) == 1 for rule in (question.rule, question.session_rule))
 
 
 def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
-    """The keys that are no rows; ``hidden`` lines of the body are out of sight."""
+    """Return the keys that are no rows; ``hidden`` lines of the body are out of sight."""
     more = f" ({count(hidden, 'more line')})" if hidden else ""
     match phase:
         case "asking" if question.kind == "permission":
@@ -177,3 +182,78 @@ def hint(question: Question, phase: Phase, *, low: bool, hidden: int) -> str:
             return f"Ctrl+S Yes, {'' if low else 'once, '}with these · Esc back"
         case _:
             return f"Enter {'uses this rule' if phase == 'rule' else 'sends'} · Esc back"
+
+
+# Input fields for answers. Pasted text can't control their paint.
+
+
+class WordsInput(ClusterInput):
+    """One line of words; Enter and Esc are the panel's."""
+
+    DEFAULT_CSS = """
+    WordsInput { height: 1; border: none; padding: 0; background: $panel; }
+    WordsInput:focus { border: none; }
+    """
+
+    def __init__(self, value: str = "", placeholder: str = "") -> None:
+        super().__init__(value, placeholder=placeholder, compact=True, select_on_focus=False)
+
+    def _on_paste(self, event: events.Paste) -> None:
+        words = paintable(" ".join(event.text.split()), newlines=False)
+        self.replace(words, *sorted(self.selection))
+        event.stop()
+        event.prevent_default()
+
+
+class ArgumentsInput(ClusterArea):
+    """The arguments of a call as text; Esc and Ctrl+S are the panel's."""
+
+    DEFAULT_CSS = """
+    ArgumentsInput { height: auto; max-height: 8; border: none; padding: 0; background: $panel; }
+    ArgumentsInput:focus { border: none; }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, soft_wrap=True, tab_behavior="indent", compact=True, highlight_cursor_line=False)
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.prevent_default()  # else TextArea moves the focus on; it bubbles to the panel
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        self.replace(paintable(event.text), *self.selection)
+        event.stop()
+        event.prevent_default()
+
+
+class AnswerEditor(Widget):
+    """The place of one field at a time. Text is retained until its field opens again."""
+
+    DEFAULT_CSS = """
+    AnswerEditor { layout: vertical; height: auto; display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[str, str] = {}
+        self._argument = ""
+        self.field: WordsInput | ArgumentsInput | None = None
+
+    def kept(self, name: str, otherwise: str = "") -> str:
+        return self._kept.get(name, otherwise)
+
+    def open(self, name: str, field: WordsInput | ArgumentsInput) -> None:
+        """Put ``field`` here, the cursor at its end."""
+        self.close()
+        self._argument, self.field = name, field
+        self.display = True
+        self.mount(field)
+        if isinstance(field, ArgumentsInput):
+            field.move_cursor(field.document.end)
+        field.focus()
+
+    def close(self) -> None:
+        if self.field is not None:
+            self._kept[self._argument] = self.field.text if isinstance(self.field, ArgumentsInput) else self.field.value
+            self.field.remove()
+        self.field, self.display = None, False

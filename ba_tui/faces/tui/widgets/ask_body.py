@@ -1,4 +1,4 @@
-"""What a question shows above its answers, as rows and words. Pure; everything of the call is there, nothing hidden."""
+"""The body of a question above its answers, as rows and text. Shows everything in the call."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal, cast
 
 from textual.content import Content
 
+from ba_tui.core.ports.permissions import split_rules
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Display, Prose
-from ba_tui.core.text.rule_words import split_rules
-from ba_tui.faces.tui.displays.renderer import Build
-from ba_tui.faces.tui.displays.renderers import renderer_of
-from ba_tui.faces.tui.inspector.json_tree import argument_rows
-from ba_tui.faces.tui.inspector.model import Inspected
+from ba_tui.faces.tui.displays.renderer import Build, renderer_of
+from ba_tui.faces.tui.inspector.json_values import argument_rows
+from ba_tui.faces.tui.inspector.model import InspectorValue
+from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line, text_rows, visible
 from ba_tui.faces.tui.widgets.ask_answers import AskAnswer
 
@@ -29,7 +29,7 @@ PLAN_ABOVE = "The plan is the answer above."
 
 
 def heading(question: Question) -> str:
-    """The question in one line."""
+    """Return the question in one line."""
     match question.kind:
         case "permission":
             first = question.text.strip().split("\n")[0]
@@ -46,19 +46,19 @@ OUTCOMES = {"deny": "denied in", "allow": "allowed in", "escalate": "reminded in
 
 
 def time_left(seconds: float, outcome: Literal["deny", "allow", "escalate"]) -> str:
-    """``denied in 4 min``, ``denied in 0:42``: minutes as long as seconds say nothing."""
+    """Return ``denied in 4 min``, ``denied in 0:42``: minutes as long as seconds say nothing."""
     whole = math.ceil(seconds)
     clock = f"{math.ceil(whole / 60)} min" if whole > 120 else f"{whole // 60}:{whole % 60:02}"
     return f"{OUTCOMES[outcome]} {clock}"
 
 
 def asker(agent: str) -> str:
-    """The name of a sub-agent as people know it; empty for the main one."""
+    """Return the name of a sub-agent as people know it; empty for the main one."""
     return "" if agent == "main" else visible(agent.removeprefix("main/"))
 
 
 def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
-    """Which tool, who asks, what may happen; then what can't be seen by looking, who changed it, and why we ask.
+    """Return which tool, who asks, what may happen; then what can't be seen by looking, who changed it, and why we ask.
 
     On one line what is dangerous comes first, because the end of the line may be cut off.
     """
@@ -83,16 +83,16 @@ def facts(question: Question, agent: str, *, one_line: bool = False) -> Content:
 
 
 def remembering(answer: AskAnswer, rule: str) -> Content:
-    """The rules in full, before they are stored: in words, then as they are written."""
+    """Return the rules in full, before they are stored: in words, then as they are written."""
     written = " · ".join(map(visible, split_rules(rule)))
     said = f"{answer.label} {visible(answer.rule)}"
     return Content.assemble((f"{said}\n", MUTED), (written, "bold $text-accent"))
 
 
 def body_builds(question: Question) -> list[Build]:
-    """Functions that make the body, a quick version first; each may run in a thread."""
+    """Return functions that make the body, a quick version first; each may run in a thread."""
     if question.kind != "permission":
-        # What a question with options shows is part of it, such as files that it is about.
+        # The preview of a question with options is part of the question, such as the files that it concerns.
         if question.kind == "plan":
             above = list[Build]([lambda: [line((PLAN_ABOVE, "muted"))]])
             return list(renderer_of(question.preview).question(question.preview)) if question.preview else above
@@ -106,7 +106,7 @@ def body_builds(question: Question) -> list[Build]:
 
 
 def _body(question: Question, make: Build) -> Sequence[GridRow]:
-    """The preview and what it leaves out; all arguments when it turns out to show nothing."""
+    """Return the preview and the arguments that it does not show; all arguments if it is empty."""
     rows = make()
     if any(cell.text.strip() for row in rows for cell in row):
         return [*rows, *argument_rows(other_arguments(question))]
@@ -114,7 +114,7 @@ def _body(question: Question, make: Build) -> Sequence[GridRow]:
 
 
 def is_light(question: Question) -> bool:
-    """Whether the body is made in no time. Nothing longer is looked at."""
+    """Return whether the body is short enough to be made on the UI loop."""
     return _weight([question.text, question.args, *_values(question.preview)], LIGHT) < LIGHT
 
 
@@ -123,7 +123,7 @@ def _values(display: Display | None) -> Iterable[object]:
 
 
 def _weight(values: Iterable[object], most: int) -> int:
-    """Characters and entries in ``values``; stops counting at ``most``."""
+    """Return the number of characters and entries in ``values``, counted up to ``most``."""
     found = 0
     left = deque(values)
     while left and found < most:
@@ -138,7 +138,7 @@ def _weight(values: Iterable[object], most: int) -> int:
 
 
 def other_arguments(question: Question) -> dict[str, Any]:
-    """The arguments that the preview does not show already."""
+    """Return the arguments that the preview does not show already."""
     return {key: value for key, value in question.args.items() if not _in_preview(value, question.preview)}
 
 
@@ -146,17 +146,35 @@ def _in_preview(value: object, display: Display | None) -> bool:
     return display is not None and renderer_of(display).shows(display, value)
 
 
-def in_full(question: Question, agent: str) -> Inspected:
-    """The same for the whole screen: every argument and the preview."""
+def in_full(question: Question, agent: str) -> InspectorValue:
+    """Return the same for the whole screen: every argument and the preview."""
     if question.kind != "permission":
-        return Inspected(heading(question), {}, question.preview, question.text)
+        return InspectorValue(heading(question), {}, question.preview, question.text)
     title = f"{question.tool} · {heading(question)}"
     note = facts(question, agent).plain
     if question.preview is None:
-        return Inspected(title, {}, Prose(f"{note}\n\n{argument_text(question)}"), state="waiting")
-    return Inspected(title, other_arguments(question), question.preview, note, state="waiting")
+        return InspectorValue(title, {}, Prose(f"{note}\n\n{argument_text(question)}"), state="waiting")
+    return InspectorValue(title, other_arguments(question), question.preview, note, state="waiting")
 
 
 def argument_text(question: Question) -> str:
-    """All arguments as plain lines."""
+    """Return all arguments as plain lines."""
     return "\n".join(row[0].gutter + row[0].text for row in argument_rows(question.args))
+
+
+# A short body is mounted immediately; a long one is announced and filled later.
+
+
+class QuestionPreview(RowView, can_focus=False):
+    """Never blank: threads may be late, and a user must not judge an empty box."""
+
+    def ask(self, question: Question) -> None:
+        """Show the body of ``question``."""
+        first, *better = body_builds(question)
+        if is_light(question):
+            self.put(first())
+            if better:
+                self.show(first, *better)
+        else:
+            self.put([line(("Preparing the preview …", "muted"))])
+            self.show(first, *better)

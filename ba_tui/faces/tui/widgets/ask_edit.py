@@ -1,18 +1,22 @@
-"""Editing the arguments of a call before it is allowed: what is offered for editing and what comes back. Pure."""
+"""Editing the arguments of a call, or a plan, before it is allowed. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Any, TypeAlias, cast
 
+from textual.screen import ModalScreen
+
+from ba_tui.core.displays import PlanGraph
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question
 from ba_tui.core.results import Diff
+from ba_tui.core.teamwork import Plan
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.displays.renderers import renderer_of
-from ba_tui.faces.tui.inspector.hunks import Hunks, merged, said
+from ba_tui.faces.tui.displays.renderer import renderer_of
+from ba_tui.faces.tui.inspector.diff import Hunks, merged, said
 from ba_tui.faces.tui.inspector.rows import visible
 
 
@@ -26,14 +30,14 @@ class ArgumentDraft:
 
 @frozen
 class Chosen:
-    """The changes that are accepted, from 0, of ``total``. ``question`` is about the call that makes only them; None
-    when there is no such call."""
+    """The numbers of the accepted changes, from 0, of ``total``. ``question`` asks about a call that makes only these
+    changes; None when no call can make them."""
 
     accepted: frozenset[int]
     total: int
     question: Question | None
     words: str = ""
-    """What a yes would do now, where that is said already."""
+    """The effect of a yes now, where it is known already."""
 
     @property
     def whole(self) -> bool:
@@ -41,7 +45,7 @@ class Chosen:
 
     @property
     def told(self) -> str:
-        """What a yes would do now."""
+        """Return the effect of a yes now, in words."""
         if self.words:
             return self.words
         if self.question is None and self.accepted:
@@ -52,7 +56,7 @@ class Chosen:
 
 
 def choose(question: Question, of: Hunks, accepted: frozenset[int]) -> Chosen:
-    """The call with only the accepted changes. Slow for long files."""
+    """Return the call with only the accepted changes. Slow for long files."""
     if len(accepted) == of.count or not isinstance(question.preview, Diff):
         return Chosen(accepted, of.count, question)
     diff = question.preview
@@ -64,7 +68,7 @@ def choose(question: Question, of: Hunks, accepted: frozenset[int]) -> Chosen:
 
 
 def draft(question: Question) -> ArgumentDraft:
-    """The command or the new text alone when one argument is what matters, otherwise everything as JSON."""
+    """Return the command or the new text alone when one argument is what matters, otherwise everything as JSON."""
     key = _that_matters(question)
     if key is not None and paintable_as_is(question.args[key]):
         return ArgumentDraft(key, question.args[key])
@@ -72,7 +76,7 @@ def draft(question: Question) -> ArgumentDraft:
 
 
 def accepted(of: ArgumentDraft, text: str, args: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments to run with, None when nothing was changed.
+    """Return the arguments to run with, None when nothing was changed.
 
     Raises:
         UsageError: the text is no JSON object; says where.
@@ -93,21 +97,53 @@ def accepted(of: ArgumentDraft, text: str, args: Mapping[str, Any]) -> dict[str,
 
 
 def paintable_as_is(text: str) -> bool:
-    """Whether ``text`` can stand in an editor: nothing in it hides, reorders or steers the terminal."""
+    """Return whether an editor can show ``text``: it has no hidden, reordering or control characters."""
     return all(visible(line) == line for line in text.replace("\t", " ").split("\n"))
 
 
 def _that_matters(question: Question) -> str | None:
     args, texts = question.args, {key: value for key, value in question.args.items() if isinstance(value, str)}
-    edited = renderer_of(question.preview).edited if question.preview else None
-    alone = list(texts) if len(args) == 1 else []
-    found = edited(question.preview, texts) if edited else alone
+    found = renderer_of(question.preview).edited(question.preview, texts) if question.preview else None
+    if found is None:
+        found = list(texts) if len(args) == 1 else []
     return found[0] if len(found) == 1 else None
 
 
 def _json(args: Mapping[str, Any]) -> str:
-    """Readable JSON; characters that could hide or steer stand as ``\\u`` escapes."""
+    """Return readable JSON; hidden and control characters are written as ``\\u`` escapes."""
     text = json.dumps(dict(args), ensure_ascii=False, indent=2, default=str)
     if paintable_as_is(text):
         return text
     return "".join(letter if letter == "\n" or paintable_as_is(letter) else json.dumps(letter)[1:-1] for letter in text)
+
+
+@frozen
+class PlanEdit:
+    """The edited plan, and texts that are not valid yet: of the plan as a whole under the empty name, of a step under
+    its id."""
+
+    plan: Plan
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+
+
+PlanEditorClass: TypeAlias = "Callable[[Plan, PlanEdit], ModalScreen[PlanEdit]]"
+"""Makes the editor of a plan from the plan as it was proposed and the edit so far."""
+
+
+def plan_in(question: Question) -> Plan | None:
+    """Return the plan that is asked about; None for a plan in prose, and for every other question."""
+    shown = question.preview
+    return shown.plan if question.kind == "plan" and isinstance(shown, PlanGraph) else None
+
+
+def choose_plan(question: Question, plan: Plan) -> Chosen:
+    """Return the question about ``plan``, whose JSON a yes sends; the original question when nothing differs."""
+    from ba_tui.plotting.plans.edits import differences  # noqa: PLC0415 - only once a plan was edited
+    from ba_tui.plotting.plans.exports import as_json  # noqa: PLC0415 - see above
+
+    first = plan_in(question)
+    said = differences(first, plan) if first else ""
+    if not said or not isinstance(question.preview, PlanGraph):
+        return Chosen(frozenset((0,)), 1, question)
+    about = replace(question, args=as_json(plan), preview=replace(question.preview, plan=plan))
+    return Chosen(frozenset(), 1, about, f"You changed the plan ({said}): yes carries out yours")

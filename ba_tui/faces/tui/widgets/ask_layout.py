@@ -1,6 +1,5 @@
-"""How a question stands on the screen: its parts, what each says now, and the lines it gets.
-
-Keys and answers are the form's; what the parts say is made in ask_body and ask_answers.
+"""The layout of a question: its parts, their texts, and the lines that each gets. The form processes keys; ask_body and
+ask_answers make the texts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.widgets.ask_answers import (
     WRITING,
     WRITING_LOW,
+    AnswerEditor,
     AnswerName,
+    ArgumentsInput,
     AskAnswer,
     Phase,
     Pointer,
@@ -28,10 +29,8 @@ from ba_tui.faces.tui.widgets.ask_answers import (
     default_row,
     hint,
 )
-from ba_tui.faces.tui.widgets.ask_body import facts, remembering
+from ba_tui.faces.tui.widgets.ask_body import QuestionPreview, facts, remembering
 from ba_tui.faces.tui.widgets.ask_edit import Chosen
-from ba_tui.faces.tui.widgets.ask_inputs import ArgumentsInput, Writing
-from ba_tui.faces.tui.widgets.ask_preview import QuestionPreview
 
 SHARE = 0.7
 """Of the screen, for the question; the rest is the conversation's, which stays readable meanwhile."""
@@ -70,7 +69,7 @@ def fit(height: int, wanted: WantedRows) -> Fit:
     facts = min(wanted.facts, 1)
     spare = limit - 2 - answers - wanted.below - facts - (2 if air else 0)
     if spare < 0 and wanted.below:
-        # What was just written or chosen matters more than what stood there all the time.
+        # Text that was just written or chosen is more important than the facts.
         facts, spare = 0, spare + facts
     hint = max(0, min(spare, 1 if height < LOW else 2))
     spare -= hint
@@ -80,7 +79,7 @@ def fit(height: int, wanted: WantedRows) -> Fit:
 
 
 def lines_of(words: Content, width: int) -> int:
-    """Lines that ``words`` take when they are folded at ``width``."""
+    """Return lines that ``words`` take when they are folded at ``width``."""
     return len(words.wrap(max(1, width))) if words else 0
 
 
@@ -120,7 +119,7 @@ class AskLayout(Widget):
         self._ticked: set[int] = set()
         self._fault: Content | None = None
         self._chosen: Chosen | None = None
-        self._writing = Writing()
+        self._writing = AnswerEditor()
 
     def compose(self) -> ComposeResult:
         words = facts(self.question, self.agent)
@@ -157,7 +156,7 @@ class AskLayout(Widget):
         self._fit()
 
     def _note(self) -> None:
-        """The rule that is about to be stored, what was chosen of the changes, or what is wrong with the words."""
+        """Show the rule that would be stored, the chosen changes, or what is wrong with the text."""
         note = self.query_one("#ask-note", Static)
         words = self._noted
         note.display = bool(words)
@@ -172,7 +171,7 @@ class AskLayout(Widget):
         return self._fault or Content("")
 
     def _rule(self, answer: AnswerName) -> str | None:
-        """The rules that an answer keeps, one a line; None for those that keep none."""
+        """Return the rules that an answer keeps, one a line; None for those that keep none."""
         if answer not in {"session", "always"}:
             return None
         own = self.question.session_rule if answer == "session" else None
@@ -222,11 +221,11 @@ class AskLayout(Widget):
 
     @property
     def _room(self) -> int:
-        """Characters of a rule that stand behind its label; more of it where the row may fold."""
+        """Return the maximum characters of a rule after its label; more if the row can be folded."""
         return max(4, self.size.width - 33) if self.has_class("-low") else 160
 
     @property
     def _shown(self) -> tuple[AskAnswer, ...]:
-        """The rows that are painted: on a low screen the last one is in the hint."""
+        """The answers that are painted: on a low screen the last one is in the hint."""
         low = self.has_class("-low") and self.question.kind in {"permission", "plan"}
         return self._answers[:-1] if low else self._answers

@@ -1,22 +1,25 @@
-"""The popup above the prompt: candidates for a command, a mention or an earlier prompt, and which one is chosen.
+"""The popup above the prompt with completions and earlier prompts; and paths for shell commands.
 
-It finds nothing itself and holds no focus; the composer fills it and moves in it.
+The composer fills the popup and moves its cursor.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widgets import Static
 
+from ba_tui.core.text.cells import clip
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.transcript.lines import clipped
 
 ROWS = 8
 Kind = Literal["command", "argument", "mention", "history", "path"]
@@ -34,10 +37,9 @@ class CompletionRequest:
 
 
 @frozen
-class Candidate:
-    """``insert`` replaces what was typed; ``label`` and ``detail`` are the two columns of its row.
-
-    ``sure``: Enter takes it; one that only has the same letters has to be chosen first.
+class CompletionItem:
+    """``insert`` replaces the typed text; ``label`` and ``detail`` are the two columns of its row. ``sure``: Enter
+    takes it; an item that only has the same letters must be chosen first.
     """
 
     insert: str
@@ -47,7 +49,7 @@ class Candidate:
 
 
 def wanted(before: str, row: int) -> CompletionRequest | None:
-    """What to complete for the line ``before`` the cursor, in line ``row`` of the prompt."""
+    """Return what to complete for the line ``before`` the cursor, in line ``row`` of the prompt."""
     if row == 0 and before.startswith("/") and not re.search(r"\s", before) and "/" not in before[1:]:
         return CompletionRequest("command", before[1:], 0)
     if found := _AT.search(before):
@@ -62,21 +64,21 @@ class Completion(Static):
 
     def __init__(self) -> None:
         super().__init__(markup=False)
-        self.candidates: Sequence[Candidate] = ()
+        self.candidates: Sequence[CompletionItem] = ()
         self.chosen = 0
         self.moved = False
-        """Whether the person went to a row."""
+        """Whether the user went to a row."""
         self.display = False
         self._rows = ROWS
 
     @property
-    def choice(self) -> Candidate | None:
+    def choice(self) -> CompletionItem | None:
         return self.candidates[self.chosen] if self.candidates else None
 
-    def offer(self, candidates: Sequence[Candidate]) -> None:
+    def offer(self, candidates: Sequence[CompletionItem]) -> None:
         """Show ``candidates``, best first; none hides the popup."""
         if not (candidates or self.candidates):
-            # Nearly every key: laying the screen out again would be most of what it costs.
+            # This runs for nearly every key, and a new layout of the screen would be most of the cost.
             return
         self.candidates = candidates
         self.chosen, self.moved = 0, False
@@ -118,4 +120,80 @@ class Completion(Static):
 
 
 def _fitting(text: str, width: int) -> str:
-    return set_cell_size(clipped(text, width), width)
+    return set_cell_size(clip(text, width), width)
+
+
+# Completion of paths in shell commands. Reads one folder; call it off the loop.
+
+MOST = 200
+_SPECIAL = regex(r"([^\w@%+=:,./~-])")
+
+
+@frozen
+class LastWord:
+    """Return the word at the end of a command: where it begins, its meaning, and its open quote."""
+
+    column: int
+    text: str
+    quote: str = ""
+    first: bool = False
+    """Whether it is the program, not an argument."""
+
+
+def last_word(line: str) -> LastWord:
+    """Return the word that ends at the end of ``line``, a command that begins with ``!`` or ``!!``."""
+    begin = len(line) - len(line.lstrip("!"))
+    start, text, quote, words, at = begin, "", "", 0, begin
+    while at < len(line):
+        char = line[at]
+        if char == "\\" and quote != "'" and at + 1 < len(line):
+            at += 1
+            text += line[at]
+        elif quote:
+            text, quote = (text, "") if char == quote else (text + char, quote)
+        elif char in "\"'":
+            quote = char
+        elif char in " \t|&;<>(=":
+            # After an operator another program begins; after "<", ">" and "=" a path does.
+            words = 0 if char in "|&;(" else words + (bool(text) or char in "<>=")
+            start, text = at + 1, ""
+        else:
+            text += char
+        at += 1
+    return LastWord(start, text, quote, words == 0)
+
+
+def argument_word(line: str) -> LastWord:
+    """Return the word that ends at the end of ``line``, behind the name of a slash command."""
+    return replace(last_word(line), first=False)
+
+
+def paths(word: LastWord, folder: Path) -> list[CompletionItem]:
+    """Return the files and folders that begin with ``word``, quoted as typed; none for the bare name of a program."""
+    head, _, name = word.text.rpartition("/")
+    above = f"{head}/" if "/" in word.text else ""
+    if not word.text or (word.first and not above):
+        return []
+    place = folder / os.path.expanduser(above)  # noqa: PTH111 - of a name that does not exist it makes no error
+    try:
+        with os.scandir(place) as entries:
+            found = [(entry.name, entry.is_dir()) for entry in entries if _fits(entry.name, name)]
+    except OSError:
+        return []
+    found.sort(key=lambda each: (not each[0].startswith(name), each[0].casefold()))
+    return [_candidate(above, entry, word.quote, is_folder=is_folder) for entry, is_folder in found[:MOST]]
+
+
+def _fits(entry: str, typed: str) -> bool:
+    if entry.startswith(".") and not typed.startswith("."):
+        return False
+    return entry.isprintable() and entry.casefold().startswith(typed.casefold())
+
+
+def _candidate(above: str, entry: str, quote: str, *, is_folder: bool) -> CompletionItem:
+    path = above + entry
+    typed = f"{quote}{path}" if quote else _SPECIAL.sub(r"\\\1", path)
+    end = "/" if is_folder else f"{quote} "
+    return CompletionItem(
+        typed + end, entry + ("/" if is_folder else ""), "folder" if is_folder else "file", sure=False
+    )

@@ -1,6 +1,6 @@
-"""Where a prompt is written: the input, the popup above it, the history behind it and the draft that outlives it.
+"""The composer: input, queue of prompts, popup, history and draft.
 
-Whether a prompt is a command, waits or is sent is decided by whoever gets ``Sent``.
+The receiver of ``Sent`` decides whether a prompt is a command, is queued or is sent.
 """
 
 from __future__ import annotations
@@ -14,31 +14,39 @@ from pathlib import Path
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.mentions import Mentions, Suggestion, Weight
+from ba_tui.core.ports.context import Mentions, Suggestion, Weight
+from ba_tui.core.text.cells import clip
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.drafts import DraftStore, SavedInput
-from ba_tui.faces.tui.history import PromptHistory
-from ba_tui.faces.tui.widgets.completion import Candidate, Completion, CompletionRequest, wanted
-from ba_tui.faces.tui.widgets.pastes import names_something
-from ba_tui.faces.tui.widgets.prompt import PLACEHOLDER, PromptInput
-from ba_tui.faces.tui.widgets.shell_paths import LastWord, argument_word, last_word, paths
+from ba_tui.faces.tui.drafts import DraftStore, PromptHistory, SavedInput
+from ba_tui.faces.tui.widgets.completion import (
+    Completion,
+    CompletionItem,
+    CompletionRequest,
+    LastWord,
+    argument_word,
+    last_word,
+    paths,
+    wanted,
+)
+from ba_tui.faces.tui.widgets.prompt import PLACEHOLDER, PromptInput, names_something
 
 COMMANDING = frozenset({"command", "argument"})
-"""What is completed from the table of commands."""
+"""Completions from the table of commands."""
 DRAFT_DELAY = 0.7
 WEIGH_DELAY = 0.3
 SIGNS = {"": "❯", "shell": "shared $", "private": "private $"}
-"""What stands before the input: a command says who reads what it prints."""
-FindCommands = Callable[[str], Sequence[Candidate]]
+"""The prefix of the input: for a shell command, who reads its output."""
+FindCommands = Callable[[str], Sequence[CompletionItem]]
 
 
 class Composer(Vertical):
-    """Sources of completion and the history are given once they are known; until then nothing is offered."""
+    """Sources of completion and the history are set once they are known; until then nothing is offered."""
 
     @dataclass
     class Sent(Message):
@@ -46,7 +54,7 @@ class Composer(Vertical):
 
     @dataclass
     class Weighed(Message):
-        """What would be attached to the prompt as it stands; none when it mentions nothing."""
+        """The weights of the mentions in the prompt; empty without mentions."""
 
         weights: Sequence[Weight]
 
@@ -54,22 +62,22 @@ class Composer(Vertical):
         """Up on empty input while prompts wait: the newest should come back for editing."""
 
     class Filled(Message):
-        """The input holds text from now on, or none any more."""
+        """The input has got its first text, or has become empty."""
 
     class Touched(Message):
-        """The person began to type a prompt."""
+        """The user began to type a prompt."""
 
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.find_commands: FindCommands | None = None
         self.takes_path: Callable[[str], bool] = _never
-        """Whether a command, given with what is typed behind it, takes a path there."""
+        """Returns whether a command, given with its typed argument, takes a path."""
         self.mentions: Callable[[], Mentions | None] = _none
-        """What can be mentioned in the conversation that is open."""
+        """Return the candidates for mentions in the open conversation."""
         self.is_choice: Callable[[str], bool] = _never
         """Whether a text chooses something that is offered: such a text is no prompt, and stays out of the history."""
         self.shell_folder: Callable[[], Path] = Path.cwd
-        """Where a command of the person's own would start."""
+        """Where a command of the user's own would start."""
         self.history: PromptHistory | None = None
         self.drafts: DraftStore | None = None
         self.waiting = False
@@ -86,7 +94,7 @@ class Composer(Vertical):
         self._dismissed: CompletionRequest | None = None
         self._draft_timer: Timer | None = None
         self.touched = False
-        """Whether the person has typed anything yet."""
+        """Whether the user has typed anything yet."""
         self._suggestion = ""
         self._filled = False
         self._heavy = False
@@ -103,13 +111,13 @@ class Composer(Vertical):
         return self.prompt.value
 
     def begin(self, history: PromptHistory) -> None:
-        """The session is there: what has been typed may mean something now."""
+        """Update what depends on the session, which is open now."""
         self.history = history
         self._complete()
         self._weigh_soon()
 
     def take_over(self, other: Composer) -> None:
-        """Go on where ``other`` was: its text, pastes and cursor, then whatever has been typed here since."""
+        """Take over text, pastes and cursor of ``other``, then append the text that was typed here."""
         self.touched = other.touched
         typed = self.prompt.text
         self.prompt.take_over(other.prompt)
@@ -117,13 +125,13 @@ class Composer(Vertical):
             self.prompt.insert(typed)
 
     def put_back(self, text: str) -> None:
-        """Bring a prompt back for editing; what has been typed meanwhile stays below it."""
+        """Put a prompt back for editing, above text typed meanwhile."""
         typed = self.prompt.text
         self.prompt.set_value(f"{text}\n{typed}" if typed.strip() else text)
         self.prompt.focus()
 
     def clear(self) -> None:
-        """Empty the input; what stood there is in the history."""
+        """Empty the input; its text goes to the history."""
         self.remember(self.prompt.value)
         self.prompt.reset()
 
@@ -139,7 +147,7 @@ class Composer(Vertical):
             self.prompt.placeholder = words
 
     def close_popup(self) -> bool:
-        """Hide the popup; False when there was none."""
+        """Hide the popup; return False when none was shown."""
         if not self.popup.display:
             self._searching = False
             return False
@@ -154,7 +162,7 @@ class Composer(Vertical):
         self._searching = True
         self._complete()
 
-    def _offer(self, candidates: Sequence[Candidate]) -> None:
+    def _offer(self, candidates: Sequence[CompletionItem]) -> None:
         self._offered = self._wanted
         typed = self._wanted.query if self._wanted else ""
         # A whole name wins over every other that it begins or that is like it.
@@ -177,19 +185,19 @@ class Composer(Vertical):
         self.post_message(self.Sent(text))
 
     def remember(self, text: str) -> None:
-        """Add ``text`` to the history: Up brings it back."""
+        """Add ``text`` to the history."""
         self._place = None
         if self.history and self.history.remember(text):
             asyncio.get_running_loop().run_in_executor(None, self.history.append, text)
 
     def keep(self, prompts: Sequence[str] | None = None) -> None:
-        """Keep what stands in the input, and ``prompts`` that wait, beyond the end of ba; None: those that did."""
+        """Save the input and the waiting ``prompts`` in case ba ends; None: the prompts saved last."""
         if self.drafts:
             self.drafts.current = self._unsent(self.drafts, prompts)
             asyncio.get_running_loop().run_in_executor(None, self.drafts.save)
 
     async def release(self, prompts: Sequence[str] | None = None) -> None:
-        """As ``keep``, for the last time: another process may take it over."""
+        """Save for the last time and release the file, so that another process may take it over."""
         if self.drafts:
             self.drafts.current = self._unsent(self.drafts, prompts)
             await asyncio.to_thread(self.drafts.close)
@@ -243,7 +251,7 @@ class Composer(Vertical):
 
     @property
     def mode(self) -> str:
-        """``shell`` or ``private`` while what is typed is a command of the person's own; else empty."""
+        """``shell`` or ``private`` while the text is a shell command of the user; else empty."""
         start = self.prompt.text[:2]
         return "private" if start == "!!" else "shell" if start[:1] == "!" else ""
 
@@ -281,7 +289,7 @@ class Composer(Vertical):
         if self._searching:
             found = self.history.search(self.prompt.text) if self.history else ()
             self._wanted = CompletionRequest("history", self.prompt.text, 0)
-            self._offer([Candidate(text, " ".join(text.split())[:300]) for text in found])
+            self._offer([CompletionItem(text, " ".join(text.split())[:300]) for text in found])
             return
         self._wanted, word = self._request()
         if self._wanted is None:
@@ -296,7 +304,7 @@ class Composer(Vertical):
             self.run_worker(partial(self._list_names, self._wanted, mentions), group="names", exclusive=True)
 
     def _request(self) -> tuple[CompletionRequest | None, LastWord | None]:
-        """What is to be completed at the cursor; with it the word, when that is a command's."""
+        """Return the completion request at the cursor, and the word if it is an argument of a shell command."""
         before = self.prompt.before_cursor
         if not self.mode:
             asked = wanted(before, self.prompt.cursor_location[0])
@@ -316,7 +324,7 @@ class Composer(Vertical):
         except (BaError, OSError):
             found = ()
         if asked == self._wanted:
-            # A name that can't be shown as it is can't be completed either: nobody would see what was put in.
+            # A name with hidden characters is not completed: the user could not see the inserted text.
             shown = [each for each in found if paintable(each.text, newlines=False) == each.text]
             self._offer([_candidate(each) for each in shown])
 
@@ -333,15 +341,15 @@ class Composer(Vertical):
             case key:
                 self._accept(send=key == "enter")
 
-    def _fits(self, choice: Candidate, asked: CompletionRequest) -> bool:
-        """Whether ``choice``, which may have been offered for fewer letters, still completes what is typed."""
+    def _fits(self, choice: CompletionItem, asked: CompletionRequest) -> bool:
+        """Return whether ``choice``, which was offered for fewer letters, still completes the typed text."""
         return asked == self._offered or asked.query.casefold() in choice.insert.casefold()
 
     def _accept(self, *, send: bool) -> None:
         choice, asked = self.popup.choice, self._wanted
         guessed = choice and send and not (choice.sure or self.popup.moved)
         if choice is None or asked is None or guessed or not self._fits(choice, asked):
-            # What was typed is no part of a name that was offered.
+            # The typed text is not a part of an offered name.
             if send:
                 self._offer(())
                 self.prompt.submit()
@@ -355,7 +363,7 @@ class Composer(Vertical):
         self.prompt.replace(choice.insert, (row, asked.column), (row, column))
         self.prompt.move_cursor((row, asked.column + len(choice.insert)))
         if choice.insert.endswith("/"):
-            # A folder: go on completing inside it.
+            # Continue inside the folder.
             self._dismissed = None
             self._complete()
         elif asked.kind in COMMANDING and send and not choice.insert.endswith(" "):
@@ -375,11 +383,62 @@ def _never(text: str) -> bool:
     return False
 
 
-def _candidate(found: Suggestion) -> Candidate:
-    return Candidate(_mention(found.text), found.label, f"{found.kind:<9}{found.detail[:300]}".rstrip())
+def _candidate(found: Suggestion) -> CompletionItem:
+    return CompletionItem(_mention(found.text), found.label, f"{found.kind:<9}{found.detail[:300]}".rstrip())
 
 
 def _mention(text: str) -> str:
     if any(character.isspace() for character in text):
         return f'@"{text}"'
     return f"@{text}" if text.endswith("/") else f"@{text} "
+
+
+SHOWN = 4
+LOW = 16
+"""Rows of a terminal below which one line has to do."""
+
+
+class QueueLines(Static):
+    def __init__(self) -> None:
+        super().__init__(id="queue", markup=False)
+        self._waiting: tuple[str, ...] = ()
+        self._paused = False
+        self.display = False
+
+    def show(self, waiting: Sequence[str], *, paused: bool) -> None:
+        if (tuple(waiting), paused) == (self._waiting, self._paused):
+            # Drawing it lays the whole screen out.
+            return
+        self._waiting, self._paused = tuple(waiting), paused
+        self.display = bool(waiting)
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        low = self.screen.size.height < LOW
+        shown = 1 if low else SHOWN
+        more = len(self._waiting) - shown
+        width = max(10, self.size.width - (14 if low else 3))
+        lines = [
+            Content.assemble((f"{index}. ", "$accent"), (_line(text, width), "$text-muted"))
+            for index, text in enumerate(self._waiting[:shown], 1)
+        ]
+        if more > 0 and low:
+            lines[0] = Content.assemble(lines[0], (f"  +{more} more", "$text-muted"))
+        elif more > 0:
+            lines.append(Content.styled(f"… and {more} more", "$text-muted"))
+        if self._waiting and not low:
+            words = (
+                "Paused. Enter sends the next, Up edits the newest."
+                if self._paused
+                else "Enter sends the next now, Up edits the newest."
+            )
+            lines.append(Content.styled(words, "$text-muted italic"))
+        self.update(Content("\n").join(lines))
+
+
+def _line(text: str, width: int) -> str:
+    words = paintable(" ".join(text[:2_000].split()), newlines=False)
+    return clip(words, width)

@@ -1,15 +1,17 @@
-"""The text the person is writing: newline keys, readline keys, pastes, bursts of keys, and a cursor that comes to rest.
+"""The text area of the prompt: newline and readline keys, pasted text and pictures as tokens, bursts of keys.
 
-What a prompt means, the popup and the history are the composer's.
+Popup and history belong to the composer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
+from urllib.parse import unquote
 
 from textual import events
 from textual.actions import SkipAction
@@ -18,8 +20,97 @@ from textual.document._document import EditResult, Location
 from textual.message import Message
 from textual.timer import Timer
 
-from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned, dropped_picture, takes_pictures
+from ba_tui.core.messages import clean_text
+from ba_tui.core.text.patterns import regex
 from ba_tui.faces.tui.widgets.text_fields import ClusterArea
+
+MANY_LINES = 10
+MANY_CHARACTERS = 1_000
+TOKEN = regex(r"\[(?:Pasted #(\d+) (?:\+\d+ lines|\d+ characters)|Image (\d+))\]")
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+LONGEST_PATH = 1_000
+_ESCAPED = regex(r"\\(.)")
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160)))
+_ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def cleaned(text: str) -> str:
+    """Return ``text`` as it may be in the prompt: no escape sequences or control characters, ``\\n`` line ends."""
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    text = clean_text(text).replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+def names_something(text: str) -> bool:
+    """Return whether ``text`` may mention something: by an ``@``, a picture's chip, or the path of a picture."""
+    return "@" in text or "[Image " in text or ("/" in text and any(kind in text.lower() for kind in PICTURES))
+
+
+def takes_pictures(text: str) -> bool:
+    """Return whether a prompt that begins with ``text`` may hold a picture: no command does."""
+    return not text.startswith(("/", "!"))
+
+
+def dropped_picture(text: str) -> str:
+    """Return the absolute path if ``text`` is a picture dropped on the terminal; else empty."""
+    text = text.strip()
+    if len(text) > LONGEST_PATH or "\n" in text:
+        return ""
+    if text.startswith("file://"):
+        path = unquote(text.removeprefix("file://"))
+    elif text[:1] in {"'", '"'} and text.endswith(text[0]):
+        path = text[1:-1]
+    else:
+        path = text if " " in _ESCAPED.sub("", text) else _ESCAPED.sub(r"\1", text)
+    return path if path.startswith("/") and path.lower().endswith(PICTURES) else ""
+
+
+class Pastes:
+    """The folded pastes and the pictures of one prompt, by number."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {}
+        self._count = 0
+        self._pictures: dict[int, str] = {}
+
+    def fold(self, text: str) -> str:
+        """Return the token that replaces ``text``, or the text itself if it is short."""
+        lines = text.count("\n") + (not text.endswith("\n"))
+        if lines <= MANY_LINES and len(text) <= MANY_CHARACTERS:
+            return text
+        self._count += 1
+        self._texts[self._count] = text
+        size = f"+{lines} lines" if lines > 1 else f"{len(text)} characters"
+        return f"[Pasted #{self._count} {size}]"
+
+    def picture(self, name: str) -> str:
+        """Return the token for a mention of the picture ``name``."""
+        number = len(self._pictures) + 1
+        self._pictures[number] = f'@"{name}"' if any(map(str.isspace, name)) else f"@{name}"
+        return f"[Image {number}]"
+
+    def unfold(self, text: str) -> str:
+        """Return ``text`` with each token replaced by its text."""
+        if not (self._texts or self._pictures) or "[" not in text:
+            return text
+        return TOKEN.sub(lambda token: self._stands_for(token) or token[0], text)
+
+    def _stands_for(self, token: re.Match[str]) -> str:
+        """Return the text of a token; empty for an unknown one."""
+        return self._texts.get(int(token[1]), "") if token[1] else self._pictures.get(int(token[2]), "")
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Return the ranges of tokens in ``line``."""
+        if not (self._texts or self._pictures):
+            return []
+        return [token.span() for token in TOKEN.finditer(line) if self._stands_for(token)]
+
+    def clear(self) -> None:
+        self._texts.clear()
+        self._pictures.clear()
+        self._count = 0
+
 
 PLACEHOLDER = "Ask, or describe a task. / for commands, @ for files, ? for help"
 NEWLINES = frozenset({"shift+enter", "ctrl+j", "alt+enter", "ctrl+enter"})
@@ -34,7 +125,7 @@ LARGE = 100_000
 
 
 class PromptInput(ClusterArea, inherit_bindings=False):
-    """A text area that posts what is sent instead of breaking the line on Enter."""
+    """A text area in which Enter sends the text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "cursor_left", "Left", show=False),
@@ -85,13 +176,13 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         direction: Literal[-1, 1]
 
     class PasteWanted(Message):
-        """The clipboard should come in: its picture, or else what was copied in ba."""
+        """Request to paste from the clipboard: its picture, else the text that was copied in ba."""
 
     class HelpWanted(Message):
         """``?`` on empty input."""
 
     class Remarked(Message):
-        """``words`` are for the person, for a moment."""
+        """``words`` are for the user, for a moment."""
 
         def __init__(self, words: str) -> None:
             super().__init__()
@@ -112,7 +203,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         self.still = False
         """True stops the blinking for good (tests, reduced motion)."""
         self.to_background: Callable[[], bool] | None = None
-        """Moves the running command to the background; False when there is none."""
+        """Moves the running command to the background; returns False if there is none."""
         self.turn = asyncio.Lock()
         """Keys and pastes wait while it is held, except those that the holder gives to ``take``."""
         self._behind = False
@@ -125,12 +216,12 @@ class PromptInput(ClusterArea, inherit_bindings=False):
 
     @property
     def _draw_cursor(self) -> bool:
-        # A blink that goes on while another field has the keys would show two cursors.
+        # A cursor that blinks while another field has the focus would show two cursors.
         return self.has_focus and not self._behind and super()._draw_cursor
 
     @property
     def value(self) -> str:
-        """The whole prompt, pastes unfolded."""
+        """The whole prompt with unfolded pastes."""
         return self.pastes.unfold(self.text)
 
     @property
@@ -139,19 +230,19 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         return self.document.get_line(row)[:column]
 
     def set_value(self, text: str) -> None:
-        """Replace everything, undoable, cursor at the end. What would be slow to lay out stands folded, as a paste."""
+        """Replace the text, undoable, with the cursor at the end. A long text is folded like a paste."""
         if len(text) > LARGE:
             text = self.pastes.fold(self.pastes.unfold(text))
         self.replace(text, (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     def reset(self) -> None:
-        """Empty, with nothing to undo and no pastes."""
+        """Clear the text, its pastes and the undo history."""
         self.load_text("")
         self.pastes.clear()
 
     def take_over(self, other: PromptInput) -> None:
-        """Go on where ``other`` was, also in the middle of a burst of keys."""
+        """Take over the state of ``other``, also within a burst of keys."""
         self.pastes = other.pastes
         self.load_text(other.text)
         self.move_cursor(other.cursor_location)
@@ -192,7 +283,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         elif key == "question_mark" and not self.text:
             self.post_message(self.HelpWanted())
         elif bound := self._bindings.key_to_bindings.get(key):
-            # At once: as a binding it would come after letters that arrive together with it, and take them away.
+            # Immediately: a binding would run after letters that arrive together with it, and remove them.
             handled = await self.app.run_action(bound[0].action, self)  # pyright: ignore[reportUnknownMemberType] - App is generic
         else:
             handled = False
@@ -225,13 +316,13 @@ class PromptInput(ClusterArea, inherit_bindings=False):
             self.action_cursor_down()
 
     def stand_behind(self, behind: bool) -> None:
-        """Whether a dialog, which may have a cursor of its own, is before it."""
+        """Whether a dialog, which may have its own cursor, covers it."""
         self._behind = behind
         self.notify_style_update()
         self.refresh()
 
     def submit(self) -> None:
-        """Post what stands here and empty the input at once, so that a key right after it opens the next prompt."""
+        """Send the text and clear the input immediately, so that the next key begins the next prompt."""
         text = self.value
         self.reset()
         self.post_message(self.Submitted(text))
@@ -249,7 +340,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         self.end_burst_in(BURST_END if len(self._burst) > BURST_LENGTH else None)
 
     def end_burst_in(self, seconds: float | None) -> None:
-        """Take what came as a burst by then as over, unless a key follows; None: not before the next key."""
+        """End a burst of keys after this delay, unless a key follows; None: not before the next key."""
         if self._burst_end:
             self._burst_end.stop()
             self._burst_end = None
@@ -258,7 +349,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
 
     def _end_behind_keys(self) -> None:
         """Close the burst behind the keys that came before this moment: on a busy machine they may still wait in the
-        app's queue, then in this one, and each of them begins the wait anew."""
+        app's queue, then in this one, and each of them begins the wait again."""
         ended = self._burst_end
 
         def close() -> None:
@@ -331,7 +422,7 @@ class PromptInput(ClusterArea, inherit_bindings=False):
         self.set_value(unfolded)
 
     def _whole(self, location: Location, *, forward: bool) -> Location:
-        """``location`` moved out of a paste token when it lies inside one, and back to the end when it is below it."""
+        """Return ``location`` moved out of a paste token, and to the end of the text if it is below it."""
         row, column = location = min(location, self.document.end)
         for start, end in self.pastes.spans(self.document.get_line(row)):
             if start < column < end:

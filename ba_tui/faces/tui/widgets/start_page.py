@@ -1,6 +1,5 @@
-"""What stands above the input before the first prompt: folder, model, sessions to continue, prompts to try.
-
-A picture of values. Who reads them, and what a number does, stands in ``acts.start_page``.
+"""The start page before the first prompt: folder, model, sessions to continue, prompts to try. ``acts.start_page``
+reads the values and processes typed numbers.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.text.cells import clip_start, fit_words
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.meters import age
-from ba_tui.faces.tui.screens.picker import fitted
 
 T = TypeVar("T")
 WIDEST = 100
@@ -44,11 +43,11 @@ class StartChoices:
         return bool(self.session(text) or self.prompt(text))
 
     def session(self, text: str) -> SessionInfo | None:
-        """The session that a typed number stands for."""
+        """Return the session with a typed number."""
         return _chosen(self.sessions, text, 1)
 
     def prompt(self, text: str) -> str:
-        """The prompt that a typed number stands for; empty for none."""
+        """Return the prompt with a typed number; empty if there is none."""
         return _chosen(self.prompts, text, 1 + len(self.sessions)) or ""
 
 
@@ -67,7 +66,7 @@ class StartPage(Static):
         self._clock = clock
 
     def show(self, **changes: object) -> None:
-        """Change parts of what is offered."""
+        """Change some of the choices."""
         self.choices = replace(self.choices, **changes)  # pyright: ignore[reportArgumentType]
         self._draw()
 
@@ -81,7 +80,7 @@ class StartPage(Static):
 
 
 def page(choices: StartChoices, now: float, width: int, height: int) -> list[Content]:
-    """The page in ``width`` cells and at most ``height`` rows: what matters least goes first."""
+    """Return the page in ``width`` cells and at most ``height`` rows: what matters least goes first."""
     head = [_head(choices, width), Content("")]
     sessions = _sessions(choices.sessions, now, width)
     prompts = _prompts(choices.prompts, 1 + len(choices.sessions), width)
@@ -98,10 +97,8 @@ def page(choices: StartChoices, now: float, width: int, height: int) -> list[Con
 def _head(choices: StartChoices, width: int) -> Content:
     folder, model = paintable(choices.folder, newlines=False), paintable(choices.model, newlines=False)
     gap = f" · {model}" if model else ""
-    room = max(8, width - cell_len(gap))
-    while cell_len(folder) > room and len(folder) > 1:
-        # Of a long path the end tells more.
-        folder = f"…{folder.lstrip('…')[1:]}"
+    # Of a long path the end tells more.
+    folder = clip_start(folder, max(8, width - cell_len(gap)))
     return Content.assemble((folder, "bold"), (gap, QUIET))
 
 
@@ -117,12 +114,12 @@ def _sessions(infos: Sequence[SessionInfo], now: float, width: int) -> list[Cont
     first = min(room, max(map(cell_len, titles)))
     left = room - first - 2
     for number, (info, title, ago) in enumerate(zip(infos, titles, ages, strict=True), 1):
-        # The newest words of the person, where the title does not say them already.
+        # The newest words of the user, where the title does not say them already.
         preview = paintable(info.preview, newlines=False)
         known = left < LEAST or preview.rstrip("…") in title or title.rstrip("…") in preview
-        quiet = " " * (room - first) if known else f"  {fitted(preview, left)}"
+        quiet = " " * (room - first) if known else f"  {fit_words(preview, left)}"
         told = f"{quiet}  {' ' * (last - cell_len(ago))}{ago}"
-        rows.append(Content.assemble((f" {number}  ", "$accent"), fitted(title, first), (told, QUIET)))
+        rows.append(Content.assemble((f" {number}  ", "$accent"), fit_words(title, first), (told, QUIET)))
     return [*rows, Content("")]
 
 
@@ -135,7 +132,7 @@ def _prompts(prompts: Sequence[str], first: int, width: int) -> list[Content]:
     if not prompts:
         return []
     rows = [
-        Content.assemble((f" {number}  ", "$accent"), fitted(paintable(text, newlines=False), width - 4).rstrip())
+        Content.assemble((f" {number}  ", "$accent"), fit_words(paintable(text, newlines=False), width - 4).rstrip())
         for number, text in enumerate(prompts, first)
     ]
     return [Content.styled(TRY, "$accent"), *rows, Content("")]

@@ -1,6 +1,5 @@
-"""The line at the bottom: mode, model, folder, window, tokens, cost, queue, shells. The least goes first when narrow.
-
-It shows what it is given and what it folds from events; it asks nobody.
+"""The status line: mode, model, folder, window, tokens, cost, queue, shells. In a narrow window the least important
+parts are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ REST = 0.1
 
 @frozen
 class Situation:
-    """What the line shows beside the totals."""
+    """Facts that the line shows besides the totals."""
 
     mode: Mode = "default"
     model: str = ""
@@ -50,12 +49,12 @@ class Situation:
 
 
 def scripted(model: str) -> bool:
-    """Whether no real model answers; people must see that."""
+    """Return whether no real model answers; people must see that."""
     return model == "demo" or model.startswith(("demo/", "scripted"))
 
 
 def short_folder(cwd: Path, home: Path | None) -> str:
-    """``~/work/app`` as the shell shows it; of a long path the end."""
+    """Return ``~/src/app`` as the shell shows it; of a long path the end."""
     shown = str(cwd)
     if home is not None and cwd.is_relative_to(home):
         shown = "~" if cwd == home else f"~/{cwd.relative_to(home)}"
@@ -79,7 +78,7 @@ class StatusLine(Static):
         self.situation = replace(self.situation, **changes)  # pyright: ignore[reportArgumentType]
 
     def reset(self) -> None:
-        """Before another session is folded."""
+        """Start over for another session."""
         self.ledger = Ledger()
         self._draw()
 
@@ -102,7 +101,7 @@ class StatusLine(Static):
 
 
 def line(now: Situation, ledger: Ledger, width: int) -> Content:
-    """The whole line in ``width`` cells: what matters least goes first when it does not fit."""
+    """Return the whole line in ``width`` cells: what matters least goes first when it does not fit."""
     muted = "$text-muted"
     percent = share(ledger.filled, now.window)
     warning, fill = fullness(percent)
@@ -138,13 +137,13 @@ def line(now: Situation, ledger: Ledger, width: int) -> Content:
 
 
 def tokens(used: Usage) -> str:
-    """In, out and how much of what went in came from the cache; "~" before numbers that ba estimated in part."""
+    """Return tokens in, out and read from the cache; "~" precedes numbers that are partly estimates."""
     cached = f" {short_count(used.cache_read)} cached" if used.cache_read else ""
     return f"↑{used.about}{short_count(used.prompt)} ↓{used.about}{short_count(used.output)}{cached}"
 
 
 def _turn(ledger: Ledger) -> str:
-    """What the newest turn cost, when that is known and not all there is."""
+    """Return the cost of the newest turn if known and different from the total."""
     cost = ledger.turn.cost
     return f"turn {money(cost)}" if cost and len(ledger.turns) > 1 else ""
 

@@ -1,8 +1,17 @@
-"""Text fields whose cursor steps over whole characters as people see them, and never stands or deletes inside one."""
+"""Text fields whose cursor moves and deletes by user-perceived characters (extended grapheme clusters), such as a
+family emoji or a flag; and the boundaries of these.
+
+The ``regex`` package finds boundaries; it is loaded for the first text that is not ASCII.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -15,18 +24,79 @@ from textual.strip import Strip
 from textual.widgets import Input, TextArea
 from textual.widgets.input import Selection
 
-from ba_tui.faces.tui.graphemes import (
-    cluster_after,
-    cluster_before,
-    cluster_start,
-    known,
-    load,
-    word_after,
-    word_before,
-)
+if TYPE_CHECKING:
+    from regex import Pattern
+
+REACH = 1_000
+"""Characters examined on either side, so that the cost does not depend on the length of the line."""
+CLUSTER = r"\X"
+_loaded = threading.Event()
+
+
+@lru_cache(8)
+def _pattern(source: str) -> Pattern[str]:
+    import regex  # noqa: PLC0415 - 30 ms, only for text that needs it
+
+    return regex.compile(source)
+
+
+def load() -> None:
+    """Make the rest quick; meant for a thread."""
+    _pattern(CLUSTER)
+    _loaded.set()
+
+
+def known(text: str) -> bool:
+    """Return whether the clusters of ``text`` can be found without loading ``regex``."""
+    return text.isascii() or _loaded.is_set()
+
+
+def cluster_before(text: str, column: int) -> int:
+    """Return where the cluster that ends at ``column`` begins, or the one that ``column`` is in; 0 at the start."""
+    boundaries = _boundaries(text, column)
+    return boundaries[max(0, bisect_left(boundaries, column) - 1)]
+
+
+def cluster_start(text: str, column: int) -> int:
+    """Return ``column``, or the beginning of the cluster that it is in."""
+    boundaries = _boundaries(text, column)
+    return boundaries[max(0, bisect_right(boundaries, column) - 1)]
+
+
+def cluster_after(text: str, column: int) -> int:
+    """Return where the cluster at ``column`` ends; the length of ``text`` at its end."""
+    boundaries = _boundaries(text, column)
+    return boundaries[min(len(boundaries) - 1, bisect_right(boundaries, column))]
+
+
+def without_last(text: str) -> str:
+    """Return ``text`` without its last cluster, as Backspace leaves it."""
+    return text[: cluster_before(text, len(text))]
+
+
+def word_before(text: str, column: int) -> int:
+    """Return where the word, or the run of signs, before ``column`` begins; letters keep their marks."""
+    starts = [found.start() for found in _pattern(r"\w+|[^\w\s]+").finditer(text, 0, column)]
+    return cluster_start(text, starts[-1]) if starts else 0
+
+
+def word_after(text: str, column: int, *, signs: bool = True) -> int:
+    """Return where the word after ``column`` ends. With ``signs``, a run of signs is a word, too."""
+    found = _pattern(r"\w+|[^\w\s]+" if signs else r"\w+").search(text, column)
+    return cluster_after(text, found.end() - 1) if found else len(text)
+
+
+def _boundaries(text: str, column: int) -> Sequence[int]:
+    """Return the boundaries of clusters around ``column``."""
+    if text.isascii():
+        return range(len(text) + 1)
+    first = max(0, column - REACH)
+    part = text[first : column + REACH]
+    return [*(first + found.start() for found in _pattern(CLUSTER).finditer(part)), first + len(part)]
+
 
 NEAR = 40
-"""Characters on either side of a line break that are looked at; longer clusters hardly fit into a row."""
+"""Characters examined on either side of a line break."""
 
 
 class ClusterWrapped(WrappedDocument):
@@ -65,7 +135,7 @@ class ClusterWrapped(WrappedDocument):
 
 
 def _break(line: str, column: int) -> int:
-    """``column``, or the beginning of the cluster that would be broken there. Called for all rows of a line."""
+    """Return ``column``, or the beginning of the cluster that would be split there. Called for all rows of a line."""
     letter = line[column]
     if letter < "\u0300" or "\u3400" <= letter <= "\u9fff" or (letter.isalpha() and line[column - 1] == " "):
         return column
@@ -74,9 +144,8 @@ def _break(line: str, column: int) -> int:
 
 
 def is_text(key: Key) -> bool:
-    """Return whether ``key`` types a character.
-
-    That includes joiners, and the wide and the fixed space: Python, and so Textual, does not count them as printable.
+    """Return whether ``key`` types a character, including joiners and wide or fixed spaces, which Textual does not
+    report as printable.
     """
     return bool(key.character) and (key.is_printable or key.character > "\x9f")
 
@@ -132,7 +201,7 @@ class ClusterArea(TextArea):
 
     @property
     def _here(self) -> tuple[str, int, int]:
-        """The cursor's line, its row and its column."""
+        """Return the line, the row and the column of the cursor."""
         row, column = self.cursor_location
         return self.document.get_line(row), row, column
 
@@ -164,7 +233,7 @@ class ClusterArea(TextArea):
             self._delete_via_keyboard((row, column), (row, word_after(line, column, signs=False)))
 
     def get_line(self, line_index: int) -> Text:
-        """The line; under the cursor a whole cluster has its colours, as it would fall apart otherwise."""
+        """Return the line; under the cursor a whole cluster has its colours, as it would fall apart otherwise."""
         line = super().get_line(line_index)
         row, column = self.cursor_location
         style = self._theme.cursor_style
@@ -249,3 +318,30 @@ class ClusterInput(Input):
 
     def render_line(self, y: int) -> Strip:
         return super().render_line(y).simplify()
+
+
+RECENT = 0.5
+"""Seconds in which a question ignores answers after it appeared, and in which two letters are one word."""
+
+
+class TypeAhead:
+    """Letters that were pressed too soon to answer: an impatient answer, or the beginning of a word."""
+
+    def __init__(self) -> None:
+        self._letters: list[Key] = []
+        self._last = 0.0
+
+    def word(self, key: Key, *, answers: bool, held: bool, now: float) -> list[Key] | None:
+        """Return the letters before ``key`` when it makes a word with them; None when ``key`` is for the question.
+
+        One letter, however often, makes no word when it ``answers``. ``held``: the question has just appeared.
+        """
+        before = self._letters if now - self._last < RECENT else []
+        if key.character == " " and not before:
+            return None
+        if not answers or (before and before[-1].character != key.character):
+            self._letters = []
+            return before
+        self._letters = [*before, key] if held else []
+        self._last = now
+        return None

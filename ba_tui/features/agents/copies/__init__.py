@@ -1,5 +1,4 @@
-"""Copies of the project for agents that work apart, and how their changes come into the project.
+"""Copies of the project for isolated agents, and the merge of their changes into the project.
 
-May import core, processes, permissions and the editing of files (``tools.editing``); delegation knows it by
-``core.teamwork.copies`` only.
+May import core, processes, permissions and ``tools.editing``; delegation uses it through ``core.ports.agents`` only.
 """

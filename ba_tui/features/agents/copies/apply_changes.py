@@ -1,6 +1,6 @@
-"""The tool apply_changes: what an isolated agent changed in its copy comes into the project, all of it or nothing.
+"""The tool apply_changes: merges an isolated agent's changes into the project, all of them or none.
 
-It names the files of the project, so rules, plan mode, hooks and checkpoints judge it as any change of them.
+It names the files of the project, so rules, plan mode, hooks and checkpoints judge it like any other change.
 """
 
 from __future__ import annotations
@@ -20,54 +20,53 @@ from ba_tui.core.calls import Commit, commit_whole
 from ba_tui.core.errors import UsageError
 from ba_tui.core.results import Diff, Diffs, Display, ToolResult
 from ba_tui.core.text.wording import count
-from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.features.agents.copies.copies import Copies, CopyChange, Stamp
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
-from ba_tui.processes.brief import BriefRun, run_briefly
+from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.processes.scratch import scratch
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.editing.changes import PlannedChange
 from ba_tui.tools.editing.disk import read_bytes
 from ba_tui.tools.editing.documents import binary_kind, detect, plain_lines
+from ba_tui.tools.editing.edits import PlannedChange
 from ba_tui.tools.editing.transaction import FileStep, commit
-from ba_tui.tools.failed import Failed
-from ba_tui.tools.guards.permission import CallJudge
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.write_ahead import WriteAhead
 
 SECONDS = 20.0
 
 
 @frozen
-class Merged:
-    """What the file is to hold, or why the two changes don't fit. ``text``: both, where they meet, with the marks of
-    git (``<<<<<<<``)."""
+class MergeResult:
+    """The new content of a file, or why the changes conflict. ``text``: conflicting changes with git's markers
+    (``<<<<<<<``).
+    """
 
     data: bytes | None = None
     why: str = ""
     text: str = ""
 
 
-def merged(change: CopyChange, now: bytes | None) -> Merged:
-    """Merge ``change`` into ``now``, what the project's file holds. Blocks. Raises Failed when git can't run."""
+def merged(change: CopyChange, now: bytes | None) -> MergeResult:
+    """Merge ``change`` into ``now``, the project's file. Blocks. Raises ToolFailure if git can't run."""
     if now in (change.before, change.after):
-        return Merged(change.after)
+        return MergeResult(change.after)
     if now is None:
-        return Merged(why="the project has deleted it")
+        return MergeResult(why="the project has deleted it")
     if change.after is None:
-        return Merged(why="it was deleted in the copy, and changed in the project")
+        return MergeResult(why="it was deleted in the copy, and changed in the project")
     if change.before is None:
-        return Merged(why="both made a file of this name")
+        return MergeResult(why="both made a file of this name")
     if change.binary:
-        return Merged(why="it is no text, and the project's has changed")
+        return MergeResult(why="it is no text, and the project's has changed")
     return _merged(now, change.before, change.after)
 
 
-def _merged(now: bytes, before: bytes, after: bytes) -> Merged:
+def _merged(now: bytes, before: bytes, after: bytes) -> MergeResult:
     git = shutil.which("git")
     if git is None:
-        raise Failed("dependency_error", "Changes can't be merged: git is not installed.", "Install git.")
+        raise ToolFailure("dependency_error", "Changes can't be merged: git is not installed.", "Install git.")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1"}
     with scratch("merge") as folder:
         for file, data in (("project", now), ("before", before), ("copy", after)):
@@ -79,12 +78,12 @@ def _merged(now: bytes, before: bytes, after: bytes) -> Merged:
             "GIT_CEILING_DIRECTORIES": str(folder.parent),
         }
         done = run_briefly(BriefRun(argv, SECONDS, folder, environment))
-    # The number of conflicts, at most 127; what is more is a failure.
+    # The exit code is the number of conflicts, at most 127; higher codes are errors.
     if done.code is None or done.code > 127:
-        raise Failed("execution_error", "git could not merge the changes.", "Make them with edit_file instead.")
+        raise ToolFailure("execution_error", "git could not merge the changes.", "Make them with edit_file instead.")
     if done.code:
-        return Merged(why="the project changed the same lines", text=done.output.decode("utf-8", "replace"))
-    return Merged(done.output)
+        return MergeResult(why="the project changed the same lines", text=done.output.decode("utf-8", "replace"))
+    return MergeResult(done.output)
 
 
 NAME = "apply_changes"
@@ -92,16 +91,16 @@ DELETED = " (deleted)"
 EDITORS = ("edit_file", "write_file", "apply_patch")
 MARKED = "<<<<<<<"
 MOST_SHOWN = 4_000
-"""Characters of the lines on which both changed the same."""
+"""Maximum characters of conflicting lines that are shown."""
 MOST_BYTES = 60_000_000
-"""Bytes of all files together: they are held in memory until the last is checked."""
+"""Maximum bytes of all files together: they stay in memory until the last is checked."""
 LISTED = 20
 MOST_JUDGED = 100
 
 
 @frozen
 class _Step:
-    """One file: how it is to change, and what the agent made of it."""
+    """One file: its planned change, and the agent's change."""
 
     step: FileStep
     change: CopyChange
@@ -124,20 +123,22 @@ class _Step:
 
 
 @frozen
-class Applying:
-    """``copies`` of the session, its ``workspace``, the place of its lists of changes, and whether an agent works."""
+class ChangeApplier:
+    """Applies changes from the ``copies`` of the session to its ``workspace``; with the folder of its write-ahead
+    lists, and a check whether an agent is running.
+    """
 
     copies: Copies
     workspace: Workspace
     ahead: WriteAhead
     working: Callable[[str], bool]
     judged: dict[str, dict[str, Stamp | None]] = field(default_factory=dict[str, "dict[str, Stamp | None]"])
-    """What the last look at the same arguments found."""
+    """File states at the last check, by arguments."""
     shown: dict[str, str] = field(default_factory=dict[str, str])
-    """A digest of the changes that the person was shown for these arguments; empty where they could not be shown."""
+    """Digests of the changes that the user was shown, by arguments; empty if they could not be shown."""
 
     def named(self, args: Mapping[str, Any], *, anew: bool = False) -> dict[str, Stamp | None]:
-        """The changed paths that a call is about, from the top of the project, and the state of each."""
+        """Return the changed paths that a call covers, relative to the project, with the state of each."""
         wanted = args.get("paths") or ()
         found = self.copies.changed(self.agent(args), anew=anew)
         if not wanted:
@@ -148,14 +149,14 @@ class Applying:
         return {path: stamp for path, stamp in found.items() if path in within}
 
     def agent(self, args: Mapping[str, Any]) -> str:
-        """The whole id of the agent that a call names. Blocks. Raises UsageError when several are called so."""
+        """Return the full id of the agent that a call names. Blocks. Raises UsageError if the name is ambiguous."""
         return self.copies.whole(str(args.get("agent_id") or ""))
 
     def paths(self, args: Mapping[str, Any]) -> tuple[str, ...]:
-        """What rules judge and the person is asked about. Only that is applied."""
+        """Return the paths that rules judge and the user is asked about. Only these are applied."""
         found: dict[str, Stamp | None] = {}
         with suppress(UsageError):
-            # The call itself says that several agents are called so.
+            # The call itself reports that the name is ambiguous.
             found = {} if self.working(self.agent(args)) else self.named(args)
         if len(self.judged) > MOST_JUDGED:
             self.judged.clear()
@@ -163,29 +164,35 @@ class Applying:
         return tuple(str(self.copies.project / path) for path in found)
 
     def steps(self, args: Mapping[str, Any]) -> list[_Step]:
-        """What a call would do. Blocks. Raises Failed, UsageError, PathRefused."""
+        """Return the changes of a call. Blocks. Raises ToolFailure, UsageError, PathRefused."""
         agent_id = self.agent(args)
         if self.working(agent_id):
-            raise Failed("validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes.")
+            raise ToolFailure(
+                "validation_error", f"{agent_id} still works.", "Wait for its end, then apply its changes."
+            )
         kept = self.copies.kept(agent_id)
         named = self.named(args, anew=True)
         if named != self.judged.get(_key(args)):
-            raise Failed("validation_error", f"{agent_id} changed its copy in between.", "Call apply_changes again.")
+            raise ToolFailure(
+                "validation_error", f"{agent_id} changed its copy in between.", "Call apply_changes again."
+            )
         changes = [change for path in named if (change := kept.change(path))]
         if not changes:
-            raise Failed("not_found", f"{agent_id} has no changes that are not in the project.", "Go on with the task.")
-        steps, conflicts, size = list[_Step](), list[tuple[str, Merged]](), 0
+            raise ToolFailure(
+                "not_found", f"{agent_id} has no changes that are not in the project.", "Go on with the task."
+            )
+        steps, conflicts, size = list[_Step](), list[tuple[str, MergeResult]](), 0
         for change in changes:
             path = self.workspace.resolve(str(self.copies.project / change.path))
             shown = self.workspace.shown(path)
             if path != self.copies.project / change.path:
-                conflicts.append((shown, Merged(why="a link leads elsewhere in the project")))
+                conflicts.append((shown, MergeResult(why="a link leads elsewhere in the project")))
                 continue
             now = read_bytes(path, shown, self.workspace) if os.path.lexists(path) else None
             size += len(now or b"") + len(change.after or b"")
             if size > MOST_BYTES:
                 message = f"The files are larger than {MOST_BYTES // 1_000_000} MB together."
-                raise Failed("resource_error", message, "Apply them in parts: name some of them in paths.")
+                raise ToolFailure("resource_error", message, "Apply them in parts: name some of them in paths.")
             result = merged(kept.since(change, now), now)
             if result.why:
                 conflicts.append((shown, result))
@@ -197,7 +204,7 @@ class Applying:
         return steps
 
     def preview(self, args: Mapping[str, Any]) -> Diff | Diffs | None:
-        """What a call would change. Blocks. Raises as ``steps`` does."""
+        """Return a preview of a call. Blocks. Raises as ``steps`` does."""
         self.shown[_key(args)] = ""
         steps = self.steps(args)
         self.shown[_key(args)] = _digest(steps)
@@ -206,14 +213,14 @@ class Applying:
     def apply(self, args: Mapping[str, Any], begun: Commit) -> ToolResult:
         """Make the changes, unless ``begun`` stops them. Blocks. Raises as ``steps`` does; then nothing is changed.
 
-        The copy stays as it was: what came in, and is still there, is seen by comparing. So it holds after a rewind,
-        and after an end in the middle. What came of a file is kept, so that its agent can go on from there.
+        The copy is kept: applied changes are recognized by comparison, so a rewind or a crash in the middle does no
+        harm. The merged content of each file is recorded, so that its agent can continue from there.
         """
         steps = self.steps(args)
-        # An agent may go on while a question waits, and the project may change.
+        # While a question waits, the agent may continue and the project may change.
         if self.shown.pop(_key(args), None) not in {None, _digest(steps)}:
             message = "These are no longer the changes that the user was asked about; nothing was changed."
-            raise Failed("validation_error", message, "Call apply_changes again.")
+            raise ToolFailure("validation_error", message, "Call apply_changes again.")
         writing = [each for each in steps if each.step.before != each.step.after]
         begun.begin()
         commit([each.step for each in writing], self.ahead, NAME)
@@ -238,35 +245,26 @@ class Applying:
         return path.relative_to(self.copies.project).as_posix() if path.is_relative_to(self.copies.project) else text
 
 
-def apply_changes_tool(definition: Definition, applying: Applying) -> Tool:
+def apply_changes_tool(definition: Definition, applying: ChangeApplier) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         return await commit_whole(partial(applying.apply, args), call)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:
         return await asyncio.to_thread(applying.preview, args)
 
-    facts = ToolFacts(category="files", target="agent_id", paths_of=applying.paths, subagents=False)
-    words, schema = definition.description, definition.input_schema
-    return Tool(NAME, words, schema, run, Effect.WRITE, facts=facts, preview=preview)
+    own = replace(definition, facts=replace(definition.facts, paths_of=applying.paths))
+    return own.tool(run, preview=preview)
 
 
-def judging(judge: CallJudge) -> CallJudge:
-    """``judge``, for which a call of apply_changes is also one of each tool that edits files: what rules deny to those
-    or ask about, they deny to it and ask about, too."""
-
-    def judged(request: JudgedCall) -> Judgement:
-        verdict = judge(request)
-        if request.tool.name != NAME:
-            return verdict
-        for name in EDITORS:
-            other = judge(replace(request, tool=replace(request.tool, name=name)))
-            if isinstance(other, Deny):
-                return other
-            if isinstance(other, Ask) and other.by and isinstance(verdict, Allow):
-                verdict = replace(other, rule=None, session_rule=None)
-        return verdict
-
-    return judged
+def session_changes_tool(
+    definition: Definition,
+    copies: Copies,
+    workspace: Workspace,
+    ahead: WriteAhead,
+    works: Callable[[str], bool],
+) -> Tool:
+    """Return the tool for the copies of a session."""
+    return apply_changes_tool(definition, ChangeApplier(copies, workspace, ahead, works))
 
 
 def _key(args: Mapping[str, Any]) -> str:
@@ -290,7 +288,7 @@ def _words(data: bytes | None) -> str:
     return "" if data is None or binary_kind(data[:8192]) else plain_lines(detect(data).decode(data))
 
 
-def _conflicting(agent_id: str, conflicts: Sequence[tuple[str, Merged]], total: int) -> Failed:
+def _conflicting(agent_id: str, conflicts: Sequence[tuple[str, MergeResult]], total: int) -> ToolFailure:
     files = [f"{shown}: {result.why}" for shown, result in conflicts[:LISTED]]
     parts = [f"{shown}:\n{_meeting(result.text)}" for shown, result in conflicts if result.text]
     text = "\n".join(
@@ -301,11 +299,11 @@ def _conflicting(agent_id: str, conflicts: Sequence[tuple[str, Merged]], total: 
         ]
     ).rstrip()
     hint = "Make these changes yourself with edit_file and apply the others with paths, or have the agent look again."
-    return Failed("validation_error", text, hint)
+    return ToolFailure("validation_error", text, hint)
 
 
 def _meeting(text: str) -> str:
-    """The parts between the marks of git, with the line before each."""
+    """Return the parts between git's markers, each with the line before it."""
     shown, inside, last = list[str](), False, ""
     for line in text.splitlines():
         if line.startswith(MARKED):

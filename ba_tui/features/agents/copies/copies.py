@@ -1,7 +1,7 @@
-"""core.teamwork.copies.AgentCopies in the folder of a session: what each agent was given, and what it made of it.
+"""core.ports.agents.AgentCopies in the folder of a session: each agent's copy of the project, and its changes.
 
-A copy is a folder of plain files without ``.git``: its agent has no commands, so nobody runs git in there. What every
-file was when it was copied lies beside it, for comparing and merging. Both go with the session when that is deleted.
+A copy is a folder of plain files without ``.git``: its agent has no commands, so git never runs there. The original of
+every file is stored next to it, for comparing and merging. Deleting the session deletes both.
 """
 
 from __future__ import annotations
@@ -20,33 +20,151 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
-from ba_tui.core.agent_spec import ProjectCopy
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.teamwork.copies import not_copied
+from ba_tui.core.ports.agents import not_copied
+from ba_tui.core.teamwork import ProjectCopy
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.features.agents.copies.listing import Listed, listed
-from ba_tui.tools.editing.changes import PlannedChange
+from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.tools.editing.disk import MAX_BYTES, read_bytes
 from ba_tui.tools.editing.documents import binary_kind, detect
-from ba_tui.tools.editing.transaction import KIND
-from ba_tui.tools.editing.undoing import UndoneFiles
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.editing.edits import PlannedChange
+from ba_tui.tools.editing.transaction import KIND, UndoneFiles
+from ba_tui.tools.failures import ToolFailure
 from ba_tui.write_ahead import recover, write_ahead
+
+MOST_FILES = 50_000
+MOST_BYTES = 2_000_000_000
+DEEPEST = 40
+"""Maximum depth of nested repositories."""
+SECONDS = 60.0
+ALONE = "Start the agent without isolation."
+# No command from a repository's git settings is run: the repository may come from anyone.
+_QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+
+
+@frozen
+class CopyListing:
+    """Regular files and links, as paths from the root of the repository. ``left``: files that are not copied, with
+    reasons.
+    """
+
+    files: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+    left: tuple[str, ...]
+
+
+def listed(project: Path, denied: Callable[[Path], bool]) -> CopyListing:
+    """Return the files to copy: those that git tracks or would track, as they are on the disk. Left out are files that
+    ``denied`` returns, and links that point outside of the project.
+
+    Raises:
+        UsageError: it is in no git repository, or too large. StorageError: git can't list it.
+    """
+    if not os.path.lexists(project / ".git"):
+        raise UsageError("This folder is in no git repository, so no agent can work in a copy of it.", ALONE)
+    files, links, left, size = list[str](), list[tuple[str, str]](), list[str](), 0
+    names = _all_names(project, left)
+    for name in names:
+        path = project / name
+        try:
+            found = path.lstat()
+        except OSError:
+            # Deleted in the working tree, but still in git's index.
+            continue
+        if os.path.realpath(path.parent) != str(path.parent):
+            left.append(f"{name}: its folder was replaced by a link")
+        elif denied(path):
+            left.append(f"{name}: a rule denies reading it")
+        elif stat.S_ISLNK(found.st_mode):
+            to = path.readlink()
+            if to.is_absolute() or not _stays(project, path, to):
+                left.append(f"{name}: a link that leads out of the project")
+            else:
+                links.append((name, str(to)))
+        elif stat.S_ISREG(found.st_mode):
+            files.append(name)
+            size += found.st_size
+        else:
+            left.append(f"{name}: no regular file")
+    if len(files) > MOST_FILES or size > MOST_BYTES:
+        what = f"{len(files):,} files with {size / 1e9:.1f} GB"
+        most = f"{MOST_FILES:,} files and {MOST_BYTES / 1e9:.0f} GB"
+        raise UsageError(f"The project is too large for a copy: {what}; at most {most} are copied.", ALONE)
+    return CopyListing(tuple(files), tuple(links), tuple(left))
+
+
+def repository(folder: Path) -> Path:
+    """Return the root of the git repository that contains ``folder``; ``folder`` itself without a repository."""
+    real = Path(os.path.realpath(folder))
+    return next((each for each in (real, *real.parents) if os.path.lexists(each / ".git")), real)
+
+
+def session_copies(folder: Path, cwd: Path, denied: Callable[[Path], bool]) -> Copies:
+    """Return the copies that a session in ``cwd`` keeps in ``folder``."""
+    return Copies(folder, repository(cwd), denied)
+
+
+def _stays(project: Path, link: Path, to: Path) -> bool:
+    target = Path(os.path.realpath(link.parent / to))
+    return target.is_relative_to(os.path.realpath(project))
+
+
+def _all_names(project: Path, left: list[str]) -> Sequence[str]:
+    """Return the names of all files; submodules and nested repositories are listed by their own git. Failures are added
+    to ``left``.
+    """
+    found, waiting = list[str](), [""]
+    while waiting:
+        top = waiting.pop()
+        try:
+            names = _git_names(project / top)
+        except StorageError as error:
+            if not top:
+                raise
+            left.append(f"{top}: {str(error).rstrip('.')}")
+            continue
+        for name in names:
+            path = project / top / name
+            if not path.is_dir() or path.is_symlink():
+                found.append(top + name)
+            elif os.path.realpath(path) != str(path):
+                left.append(f"{top}{name}: its folder was replaced by a link")
+            elif not os.path.lexists(path / ".git"):
+                left.append(f"{top}{name}: a submodule that is not checked out")
+            elif top.count("/") >= DEEPEST:
+                left.append(f"{top}{name}: a repository within too many others")
+            else:
+                waiting.append(f"{top}{name.rstrip('/')}/")
+    return sorted(found)
+
+
+def _git_names(project: Path) -> Sequence[str]:
+    git = shutil.which("git")
+    if git is None:
+        raise UsageError("No agent can work in a copy: git is not installed.", ALONE)
+    argv = [git, *_QUIET, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = run_briefly(BriefRun(argv, SECONDS, project, {**environment, "GIT_OPTIONAL_LOCKS": "0"}))
+    if done.code != 0:
+        why = done.trouble or done.errors.decode("utf-8", "replace").strip().rpartition("\n")[2] or "git failed"
+        raise StorageError(f"The project can't be listed for a copy: {why.removeprefix('fatal: ')}.", ALONE)
+    return sorted({os.fsdecode(name) for name in done.output.split(b"\0") if name and not name.startswith(b"../")})
+
 
 FOLDER = "copies"
 FILES, BASE, APPLIED, INFO = "files", "base", "applied", "copy.json"
 MAKING, UNCHANGED = ".making", ".unchanged"
 LOOK_SECONDS = 1.0
 SHOWN = 8
-"""Names of files in a line."""
+"""Maximum names of files in a line."""
 Stamp: TypeAlias = tuple[int, int, int]
-"""Size, time of the last change in ns, and number of a file: when none differs, nobody wrote to it."""
+"""Size, modification time in ns, and inode of a file: equal stamps mean that the file was not written."""
 
 
 @frozen
 class CopyChange:
-    """What an agent made of one file; None where there is none. ``path`` from the top of the project, with ``/``."""
+    """An agent's change of one file; None for a missing file. ``path`` relative to the project, with ``/``."""
 
     path: str
     before: bytes | None
@@ -58,7 +176,7 @@ class CopyChange:
         return any(binary_kind(each[:8192]) for each in (self.before, self.after) if each is not None)
 
     def sizes(self) -> tuple[int, int]:
-        """Lines that it adds and removes; none where it is no text."""
+        """Return the number of added and removed lines; none for a binary file."""
         if self.binary:
             return 0, 0
         old, new = (detect(each).decode(each) if each else "" for each in (self.before, self.after))
@@ -68,22 +186,22 @@ class CopyChange:
 
 @frozen
 class _Kept:
-    """The folder of one copy. All of it blocks."""
+    """The folder of one copy. All methods block."""
 
     folder: Path
     project: Path
     stamps: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
     left: tuple[str, ...] = ()
-    """What of the project is not in the copy, and why."""
+    """Project files that were not copied, with reasons."""
 
     @property
     def files(self) -> Path:
         return self.folder / FILES
 
     def touched(self) -> dict[str, Stamp | None]:
-        """The paths of files that are new, gone (None), or not what they were, in their order."""
+        """Return the paths of files that are new, deleted (None) or changed, in order."""
         found, above = dict[str, Stamp](), len(str(self.files)) + 1
-        # Texts, not Path: there may be ten thousands of them.
+        # Strings instead of Path objects: there may be tens of thousands.
         for top, _, names in os.walk(str(self.files)):
             for name in names:
                 path = f"{top}/{name}"
@@ -94,13 +212,13 @@ class _Kept:
         return {path: found.get(path) for path in paths if found.get(path) != self.stamps.get(path)}
 
     def same(self, path: str) -> bool:
-        """Whether the project's file is as the agent's."""
-        with suppress(Failed):
+        """Return whether the project's file equals the agent's."""
+        with suppress(ToolFailure):
             return _held(self.project / path, path) == _held(self.files / path, path)
         return False
 
     def change(self, path: str) -> CopyChange | None:
-        """None when it holds what it held. Raises Failed for what is too large."""
+        """Return the change of a file; None without a change. Raises ToolFailure for a file that is too large."""
         before, after = (_held(folder / path, path) for folder in (self.folder / BASE, self.files))
         mode = None
         if after is not None and before is None:
@@ -108,12 +226,14 @@ class _Kept:
         return None if before == after else CopyChange(path, before, after, mode)
 
     def since(self, change: CopyChange, now: bytes | None) -> CopyChange:
-        """What is new in ``change`` since it came in, where ``now``, the project's file, is what came of that."""
+        """Return the part of ``change`` that is new since it was applied, where ``now``, the project's file, is the
+        result of that.
+        """
         came, then = (_held(self.folder / APPLIED / each / change.path, change.path) for each in ("project", "copy"))
         return replace(change, before=then) if came is not None and came == now else change
 
     def note(self, path: str, came: bytes, then: bytes) -> None:
-        """The project's file became ``came`` when the agent's, ``then``, came in."""
+        """Record that merging the agent's ``then`` into the project's file gave ``came``."""
         for name, data in (("project", came), ("copy", then)):
             file = self.folder / APPLIED / name / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -128,8 +248,9 @@ class _Kept:
 
 
 class Copies:
-    """Made once for a session. ``folder`` is the session's own, ``project`` the top of the repository; ``denied`` says
-    which files a rule denies to read."""
+    """The copies of one session. ``folder`` is the session's own, ``project`` the root of the repository; ``denied``
+    returns which files a rule denies to read.
+    """
 
     def __init__(self, folder: Path, project: Path, denied: Callable[[Path], bool]) -> None:
         self._folder = folder / FOLDER
@@ -138,7 +259,7 @@ class Copies:
         self._looks: dict[str, tuple[float, dict[str, Stamp | None]]] = {}
 
     async def make(self, agent_id: str) -> ProjectCopy:
-        """See core.teamwork.copies.AgentCopies. A cancel ends the copying."""
+        """See core.ports.agents.AgentCopies. Cancelling stops the copying."""
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._make, agent_id, stop)
@@ -147,23 +268,24 @@ class Copies:
             raise
 
     async def find(self, agent_id: str) -> ProjectCopy:
-        """See core.teamwork.copies.AgentCopies."""
+        """See core.ports.agents.AgentCopies."""
         if await asyncio.to_thread(self._unchanged(agent_id).exists):
             return await self.make(agent_id)
         kept = await asyncio.to_thread(self.kept, agent_id)
         return ProjectCopy(kept.project, kept.files, kept.left)
 
     async def told(self, agent_id: str) -> str:
-        """See core.teamwork.copies.AgentCopies."""
+        """See core.ports.agents.AgentCopies."""
         try:
             return await asyncio.to_thread(self._told, agent_id)
         except (OSError, BaError) as error:
             return f"What it changed in its copy can't be listed: {error}"
 
     def changed(self, agent_id: str, *, anew: bool = False) -> dict[str, Stamp | None]:
-        """The paths of the project that the agent changed in its copy, and of which state of the file that is said;
-        those that the project holds in the same way are left out. None where there is no copy. Blocks; one look serves
-        all who judge a call, unless ``anew``."""
+        """Return the changed paths in the agent's copy, each with the file state that this is based on; files that
+        equal the project's are left out. None without a copy. Blocks; the result is cached for all judges of a call,
+        unless ``anew``.
+        """
         try:
             kept, (looked, touched) = self.kept(agent_id), self._looks.pop(agent_id, (0.0, {}))
             if anew or time.monotonic() - looked > LOOK_SECONDS:
@@ -175,8 +297,9 @@ class Copies:
             return {}
 
     def whole(self, agent_id: str) -> str:
-        """The whole id of an agent that has a copy and is called ``agent_id``, as users and models are told of it:
-        ``general-1`` of ``main/general-1``. Blocks. Raises UsageError, naming all, when several are called so."""
+        """Return the full id of an agent with a copy, given the short name that users and models see: ``general-1`` for
+        ``main/general-1``. Blocks. Raises UsageError with all candidates if it is ambiguous.
+        """
         if not agent_id or os.path.lexists(self._place(agent_id)):
             return agent_id
         ids = [unquote(name) for name in _names(self._folder) if not name.endswith((MAKING, UNCHANGED))]
@@ -186,7 +309,7 @@ class Copies:
         return found[0] if found else agent_id
 
     def kept(self, agent_id: str) -> _Kept:
-        """The copy as it was left. Blocks. Raises UsageError when it is gone."""
+        """Return the copy as it was left. Blocks. Raises UsageError if it is gone."""
         folder = self._place(agent_id)
         try:
             given: Any = json.loads((folder / INFO).read_text())
@@ -196,7 +319,7 @@ class Copies:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"The copy of {agent_id} is gone.", "Start a new agent.") from error
         kept = _Kept(folder, project, stamps, left)
-        # A process that was killed may have left a patch of the copy half done.
+        # A killed process may have left a half-applied patch of the copy.
         recover(write_ahead(kept.files).folder, {KIND: UndoneFiles((Path(os.path.realpath(kept.files)),))})
         return kept
 
@@ -204,7 +327,7 @@ class Copies:
         return self._folder / quote(agent_id, safe="")
 
     def _unchanged(self, agent_id: str) -> Path:
-        """Says that there was a copy, which was removed since nothing was changed in it."""
+        """Record that there was a copy, which was removed because it had no changes."""
         place = self._place(agent_id)
         return place.with_name(f"{place.name}{UNCHANGED}")
 
@@ -213,7 +336,7 @@ class Copies:
         place = self._place(agent_id)
         making = place.with_name(place.name + MAKING)
         try:
-            # What an end of ba in the middle of this left is no copy.
+            # A folder left by a crash during copying is not a copy.
             shutil.rmtree(making, ignore_errors=True)
             making.mkdir(mode=0o700, parents=True)
             self._fill(_Kept(making, self.project, left=found.left), found, stop)
@@ -227,7 +350,7 @@ class Copies:
             shutil.rmtree(making, ignore_errors=True)
         return ProjectCopy(self.project, place / FILES, found.left)
 
-    def _fill(self, kept: _Kept, found: Listed, stop: threading.Event) -> None:
+    def _fill(self, kept: _Kept, found: CopyListing, stop: threading.Event) -> None:
         kept.files.mkdir()
         (kept.folder / BASE).mkdir()
         for name in found.files:
@@ -239,11 +362,11 @@ class Copies:
             try:
                 shutil.copy(self.project / name, base, follow_symlinks=False)
             except (FileNotFoundError, PermissionError):
-                # Gone by now, or the person may not read it: the agent can't either.
+                # Deleted meanwhile, or unreadable for the user: then the agent can't read it either.
                 base.unlink(missing_ok=True)
                 continue
             if base.is_symlink():
-                # It became one just now.
+                # It was replaced by one just now.
                 base.unlink()
                 continue
             shutil.copy(base, file)
@@ -292,7 +415,7 @@ def _held(path: Path, shown: str) -> bytes | None:
         return None
     try:
         return read_bytes(path, shown)
-    except Failed as error:
+    except ToolFailure as error:
         if error.kind != "resource_error":
             raise
         raise error.reworded(f"{error} Files up to {MAX_BYTES // 1_000_000} MB come out of a copy.") from error

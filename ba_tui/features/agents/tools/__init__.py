@@ -1,2 +1,3 @@
 """Agents that a session starts below its own: limits, resuming, the background, working trees, the tool. May import
-team and what all tools may."""
+core.teamwork and what all tools may.
+"""

@@ -1,43 +1,118 @@
-"""core.ports.delegation.Delegation: the agents below others in one session, in the foreground and the background."""
+"""core.ports.agents.Delegation: the sub-agents of one session, in the foreground and the background."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
-from ba_tui.core.agent_spec import AgentSpec
+from ba_tui.agent_files.catalog import AgentFiles
+from ba_tui.core.agent import Agent, ChildResult, run_child
 from ba_tui.core.effects import READ_ONLY
 from ba_tui.core.errors import BaError, ErrorInfo, UsageError
-from ba_tui.core.events import Event, Notice, Rewound, TurnEnded
-from ba_tui.core.events.teamwork import ActivityChanged, AgentStarted
+from ba_tui.core.events import ActivityChanged, AgentStarted, Event, Notice, Rewound, TurnEnded
 from ba_tui.core.messages import Message, Usage, user
-from ba_tui.core.ports.delegation import Order, RunningAgent
-from ba_tui.core.spawning import ChildResult, MakeAgent, run_child
-from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.teamwork.copies import AgentCopies, not_copied
+from ba_tui.core.ports.agents import AgentCopies, Order, RunningAgent, not_copied
+from ba_tui.core.ports.sessions import ReadHistory
+from ba_tui.core.teamwork import AgentActivity, AgentSpec
 from ba_tui.core.text.wording import clipped, one_line
-from ba_tui.core.tool import Effect
+from ba_tui.core.tool import Effect, Tool
+from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.features.agents.tools.agent_types import AgentTypes
-from ba_tui.features.agents.tools.limits import MOST_BACKGROUND, Failures, Places
-from ba_tui.features.agents.tools.lineage import check_lineage, kind_of
-from ba_tui.features.agents.tools.past_agents import resumable
+from ba_tui.features.agents.tools.agent_types import AgentTypes, check_lineage, kind_of, resumable
 from ba_tui.settings.sections.agents import AgentSettings
-from ba_tui.tools.builtin.recall import ReadHistory
+from ba_tui.tools.session_scope import AgentSource
+
+# Limits: how many agents work at the same time, and how often a failing type of agent is started.
+
+INSTANT_FAILURES = 2
+"""Number of consecutive failures before the first output after which a type of agent is refused."""
+MOST_BACKGROUND = 32
+"""Maximum unfinished background agents of one session. Each keeps its conversation in memory, also while it waits for a
+slot.
+"""
+
+
+class Places:
+    """Slots for working agents; further agents wait in line.
+
+    An agent gives up its slot while it waits for its own agents, so a chain of agents can't deadlock.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._free = asyncio.Semaphore(number)
+        self._begun: set[str] = set()
+        self._holding: set[str] = set()
+        self._waiting: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def taken(self, agent: str) -> AsyncGenerator[None]:
+        """Wait for a slot and use it for ``agent``."""
+        await self._free.acquire()
+        self._begun.add(agent)
+        self._holding.add(agent)
+        try:
+            yield
+        finally:
+            self._begun.discard(agent)
+            self._give(agent)
+
+    @asynccontextmanager
+    async def lent(self, agent: str) -> AsyncGenerator[None]:
+        """Release the slot of ``agent`` while it waits for agents below it."""
+        self._waiting[agent] += 1
+        self._give(agent)
+        try:
+            yield
+        finally:
+            self._waiting[agent] -= 1
+        # A cancelled agent needs no slot any more, and must not wait for one.
+        if not self._waiting[agent] and agent in self._begun and agent not in self._holding:
+            await self._free.acquire()
+            self._holding.add(agent)
+
+    def _give(self, agent: str) -> None:
+        if agent in self._holding:
+            self._holding.discard(agent)
+            self._free.release()
+
+
+class TypeFailures:
+    """The failures of one agent's children in one turn, by type. Created through ``Branch.state``."""
+
+    def __init__(self) -> None:
+        self._row: dict[str, list[str]] = {}
+
+    def check(self, kind: str) -> None:
+        """Raise UsageError if the last agents of this type failed immediately."""
+        failed = self._row.get(kind, [])
+        if len(failed) >= INSTANT_FAILURES:
+            message = f"{kind} is not started again: it failed at once {len(failed)} times. {failed[-1]}"
+            raise UsageError(message, "Do the work yourself, or tell the user.")
+
+    def note(self, kind: str, result: ChildResult) -> None:
+        instant = result.status == "error" and not result.message.blocks
+        if instant:
+            why = result.error.message if result.error else ""
+            self._row.setdefault(kind, []).append(why)
+        else:
+            self._row.pop(kind, None)
+
 
 log = logging.getLogger(__name__)
 MOST_KEPT = 200
-"""Agents that ended and that lists still show."""
+"""Maximum ended agents that lists still show."""
 _ENDED: dict[str, AgentActivity] = {"error": "error", "cancelled": "cancelled"}
 
 
 Skilled: TypeAlias = Callable[[AgentSpec], tuple[AgentSpec, Sequence[str]]]
-"""An agent with the instructions of its skills, and why some of them are not there. Reads files."""
+"""Returns an agent spec with the instructions of its skills, and why some are missing. Reads files."""
 COPY_NOTE = (
     "You work in a copy of the project. Name its files by paths from its folder. Your changes come into the project "
     "only when whoever started you applies them: say which files you changed. You can't run commands here."
@@ -45,8 +120,10 @@ COPY_NOTE = (
 UNCOPIED = "Agents can't work in a copy of the project here."
 
 
-def _isolated(order: Order, asked: bool, worktree: str, copies: AgentCopies | None) -> bool:
-    """Whether an agent works in a copy: as it was asked for, or as it did before. Raises UsageError when it can't."""
+def _isolated(order: Order, asked: bool, worktree: str, copying: bool) -> bool:
+    """Return whether an agent works in a copy: as requested, or as before when resumed. Raises UsageError if it
+    can't.
+    """
     if order.isolation not in {"", "worktree"}:
         raise UsageError(
             f"isolation can be worktree, not {clipped(order.isolation, 40)!r}.", "Leave it out, or correct it."
@@ -54,14 +131,14 @@ def _isolated(order: Order, asked: bool, worktree: str, copies: AgentCopies | No
     if order.resume and asked and not worktree:
         raise UsageError(f"{order.resume} works in the project itself, not in a copy.", "Start a new agent.")
     wanted = asked or bool(worktree)
-    if wanted and copies is None:
-        # In the project, its changes would go where whoever asked for this does not expect them.
+    if wanted and not copying:
+        # In the project, its changes would go where the caller does not expect them.
         raise UsageError(UNCOPIED, "Start it without isolation.")
     return wanted
 
 
 class Child:
-    """A sub-agent of this session. ``task``: its work in the background, until its owner was told of the end."""
+    """A sub-agent of this session. ``task``: its background work, until its owner has got the result."""
 
     def __init__(self, order: Order, spec: AgentSpec, branch: Branch, *, background: bool) -> None:
         self.spec = spec
@@ -86,71 +163,84 @@ class Child:
         return RunningAgent(self.id, self.spec.name, self.description, self.activity, self.began, self.background)
 
 
-@frozen
-class Surroundings:
-    """What agents are made from and with: their ``types``, ``make``, the main agent's ``model``, the ``tools`` that
-    there are, all events so far, the turn that runs, whether only reading is allowed now (plan mode), what puts the
-    instructions of ``skills`` into their prompts, and the copies of the project for isolated ones."""
+def no_agents(spec: AgentSpec, model: str) -> AbstractAsyncContextManager[Agent]:
+    """Refuse to start agents: there is no conversation. Raises UsageError."""
+    raise UsageError("Agents can only be started in a conversation.", "Run ba, or ba -p.")
 
-    types: AgentTypes
-    make: MakeAgent
-    model: Callable[[], str]
+
+def unskilled(spec: AgentSpec) -> tuple[AgentSpec, Sequence[str]]:
+    """Return ``spec`` without skills: this session has none."""
+    return spec, [f"{spec.name} works without the skill {name}: there are no skills here." for name in spec.skills]
+
+
+@frozen
+class DelegationScope:
+    """A session: the ``files`` that describe agents, the conversation, all events, the ``tools`` by name, and whether
+    plan mode is on (``reading``). ``attended``: a user can answer. ``skills`` adds the instructions of an agent's
+    skills to its prompt. Without ``making`` no agent can be started, without ``copies`` none in a copy of the project.
+    """
+
+    files: Callable[[], AgentFiles] | None
+    making: AgentSource | None
+    transcript: Transcript
     history: ReadHistory
-    turn: Callable[[], int]
+    tools: Callable[[], Mapping[str, Tool]]
     reading: Callable[[], bool]
-    skills: Skilled
-    copies: AgentCopies | None = None
-    attended: bool = True
+    attended: bool
+    skills: Skilled = unskilled
+    copies: Callable[[], AgentCopies] | None = None
 
 
 class SubAgents:
-    """Made once for a session."""
+    """The sub-agents of one session."""
 
-    def __init__(self, around: Surroundings, limits: AgentSettings) -> None:
-        self._around = around
+    def __init__(self, types: AgentTypes, scope: DelegationScope, limits: AgentSettings) -> None:
+        self._types = types
+        self._scope = scope
+        self._making = scope.making or AgentSource(str, no_agents)
         self._limits = limits
         self._places = Places(limits.at_once)
         self._children: dict[str, Child] = {}
         self._closed = False
 
     def effect(self, agent: str) -> Effect:
-        """See core.ports.delegation.Delegation."""
-        return self._around.types.effect(self._around.types.spec(agent))
+        """See core.ports.agents.Delegation."""
+        return self._types.effect(self._types.spec(agent))
 
     async def run(self, order: Order, parent: Branch) -> ChildResult:
-        """See core.ports.delegation.Delegation."""
+        """See core.ports.agents.Delegation."""
         child = await self._child(order, parent, background=False)
         async with self._places.lent(parent.name):
             return await self._work(child, order, parent)
 
     async def start(self, order: Order, parent: Branch) -> str:
-        """See core.ports.delegation.Delegation."""
+        """See core.ports.agents.Delegation."""
         child = await self._child(order, parent, background=True)
         child.task = asyncio.create_task(self._background(child, order, parent))
         return child.id
 
     def running(self) -> Sequence[RunningAgent]:
-        """See core.ports.delegation.Delegation."""
+        """See core.ports.agents.Delegation."""
         return [child.shown() for child in self._children.values()]
 
     def works(self, agent_id: str) -> bool:
-        """Whether the agent was started here and has not ended."""
+        """Return whether the agent was started here and has not ended."""
         return self._alive(agent_id) is not None
 
     def tell(self, agent_id: str, text: str) -> bool:
-        """See core.ports.delegation.Delegation."""
+        """See core.ports.agents.Delegation."""
         child = self._alive(agent_id)
         if child:
             child.branch.post(user(text, origin="steer"))
         return child is not None
 
     def pause(self, agent_id: str, *, on: bool) -> bool:
-        """See core.ports.delegation.Delegation."""
+        """See core.ports.agents.Delegation."""
         child = self._alive(agent_id)
         return child is not None and child.branch.pause(agent_id, on=on)
 
     def cancel(self, agent_id: str) -> bool:
-        """See core.ports.delegation.Delegation."""
+        """See core.ports.agents.Delegation."""
         child = self._alive(agent_id)
         if child:
             child.stopped = True
@@ -158,22 +248,23 @@ class SubAgents:
         return child is not None
 
     def news(self, owner: str) -> Sequence[Child]:
-        """Background agents of ``owner`` that ended and that it was not told of; they count as told from now on. Those
-        whose turn was taken back are left out: nobody in the conversation knows of them."""
+        """Return the background agents of ``owner`` that ended and were not reported yet, and mark them as reported.
+        Agents of rewound turns are left out: the conversation does not contain them any more.
+        """
         ended = [child for child in self._below(owner) if child.task and child.result]
         for child in ended:
             child.task = None
         return [child for child in ended if not child.taken_back]
 
     async def wait(self, owner: str) -> bool:
-        """Wait for the background agents of ``owner``; False when it has none that it was not told of."""
+        """Wait for the background agents of ``owner``; return False if there is none left to report."""
         tasks = [child.task for child in self._below(owner) if child.task]
         if tasks:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return bool(tasks)
 
     def apply(self, event: Event) -> None:
-        """Follow what the agents do; end those whose turn was taken back."""
+        """Track the agents by their events; stop those whose turn was rewound."""
         match event:
             case ActivityChanged(agent=name, activity=activity) if name in self._children:
                 self._children[name].activity = activity
@@ -188,7 +279,7 @@ class SubAgents:
                 pass
 
     async def close(self) -> None:
-        """Stop what still runs in the background; its state is in the journal, so it can be resumed."""
+        """Stop running background agents; their state is in the journal, so they can be resumed."""
         self._closed = True
         tasks = [child.task for child in self._children.values() if child.task and not child.task.done()]
         for task in tasks:
@@ -196,7 +287,7 @@ class SubAgents:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _check_room(self) -> None:
-        """Raise UsageError when no further agent may work in the background."""
+        """Raise UsageError if no further agent may work in the background."""
         if sum(child.background and child.result is None for child in self._children.values()) >= MOST_BACKGROUND:
             message = f"{MOST_BACKGROUND} agents already work in the background, and no more may."
             raise UsageError(message, "Wait until some of them have ended, or do this work yourself.")
@@ -209,25 +300,25 @@ class SubAgents:
         return child if child and child.result is None else None
 
     async def _child(self, order: Order, parent: Branch, *, background: bool) -> Child:
-        """The agent of ``order``, ready to be made. Raises UsageError."""
-        around, transcript, worktree = self._around, None, ""
+        """Return the agent for ``order``, ready to be started. Raises UsageError."""
+        scope, types, transcript, worktree = self._scope, self._types, None, ""
         kind = order.agent if isinstance(order.agent, str) else order.agent.name
         if self._closed:
             raise UsageError("The session is being closed; no agent is started any more.")
         if order.resume:
             if self._alive(order.resume) or self._alive(f"{parent.name}/{order.resume}"):
                 raise UsageError(f"{order.resume} still works.", "Wait for its end.")
-            past = await asyncio.to_thread(resumable, await around.history(), order.resume, parent.name)
+            past = await asyncio.to_thread(resumable, await scope.history(), order.resume, parent.name)
             kind, transcript, worktree = past.kind, await asyncio.to_thread(past.transcript), past.worktree
         spec = order.agent
         if isinstance(spec, str):
-            spec = await asyncio.to_thread(around.types.spec, kind)
+            spec = await asyncio.to_thread(types.spec, kind)
         described = isinstance(order.agent, str) and not order.resume
-        asked = order.isolation or (described and await asyncio.to_thread(around.types.isolated, kind))
-        isolated = _isolated(order, bool(asked), worktree, around.copies)
+        asked = order.isolation or (described and await asyncio.to_thread(types.isolated, kind))
+        isolated = _isolated(order, bool(asked), worktree, scope.copies is not None)
         check_lineage(kind_of(transcript.agent) if transcript else spec.name, parent.name, self._limits.depth)
-        parent.state(Failures).check(spec.name)
-        most = spec.ceiling.within(READ_ONLY) if around.reading() else spec.ceiling
+        parent.state(TypeFailures).check(spec.name)
+        most = spec.ceiling.within(READ_ONLY) if scope.reading() else spec.ceiling
         spec = replace(
             spec,
             ceiling=parent.ceiling.within(most),
@@ -237,21 +328,21 @@ class SubAgents:
         )
         lost: Sequence[str] = ()
         if spec.skills:
-            spec, lost = await asyncio.to_thread(around.skills, spec)
+            spec, lost = await asyncio.to_thread(scope.skills, spec)
         if isolated:
             spec = replace(spec, prompt=f"{spec.prompt.rstrip()}\n\n{COPY_NOTE}")
         if background:
-            # Nothing is waited for from here to where the agent is known: calls of one message come side by side.
+            # No await from here until the agent is registered: calls of one message run concurrently.
             self._check_room()
         child = Child(order, spec, parent.fork(spec.name, spec.ceiling, transcript), background=background)
         child.isolated = isolated
         above = self._children.get(parent.name)
-        child.model = spec.model or (above.model if above else "") or around.model()
-        child.turn = around.turn()
+        child.model = spec.model or (above.model if above else "") or self._making.model()
+        child.turn = scope.transcript.turns
         self._children.pop(child.id, None)
         self._children[child.id] = child
         self._forget()
-        for line in around.types.news(spec.name):
+        for line in types.news(spec.name):
             parent.emit(Notice(line, "warning", "See ba agents list."))
         for line in lost:
             parent.emit(Notice(line, "warning", "See ba skills list."))
@@ -271,24 +362,25 @@ class SubAgents:
             child.activity = "cancelled"
             raise
         finally:
-            # Nobody would be told of agents that it left in the background.
+            # No agent would get the reports of its background agents.
             for other in self._below(child.id):
                 self.cancel(other.id)
         child.result = result
         child.activity = _ENDED.get(result.status, "finished")
-        parent.state(Failures).note(child.spec.name, result)
+        parent.state(TypeFailures).note(child.spec.name, result)
         return result
 
     async def _made(self, child: Child, order: Order) -> ChildResult:
         if child.stopped:
             return self._none(child, "cancelled")
         child.activity = "thinking"
-        seconds, copies, copy = order.deadline or self._limits.deadline, self._around.copies, None
+        seconds, copy = order.deadline or self._limits.deadline, None
+        copies = self._scope.copies() if self._scope.copies and child.isolated else None
         try:
-            if copies and child.isolated:
+            if copies:
                 copy = await (copies.find if order.resume else copies.make)(child.id)
             if child.stopped:
-                # While its copy was made. There was nothing yet that could be cancelled.
+                # Stopped while its copy was made; there was nothing to cancel yet.
                 return await self._noted(self._none(child, "cancelled"), copies if copy else None)
             started = AgentStarted(
                 child.spec.name,
@@ -302,13 +394,13 @@ class SubAgents:
             spec = replace(child.spec, copy=copy)
             if copy and copy.left:
                 spec = replace(spec, prompt=f"{spec.prompt}\n\n{not_copied(copy.left)}")
-            async with self._around.make(spec, child.model) as agent:
+            async with self._making.make(spec, child.model) as agent:
                 result = await run_child(agent, child.branch, order.prompt, deadline=seconds, started=started)
         except BaError as error:
-            # Its copy can't be made, its model can't be asked, or its folder can't be made.
+            # Its copy, its model or its folder is unavailable.
             result = replace(self._none(child, "error"), error=error.info())
         except Exception as error:
-            # Without a result, its owner would wait for it for ever.
+            # Without a result, its owner would wait forever.
             log.exception("a sub-agent could not be run")
             why = ErrorInfo("internal_error", f"{type(error).__name__}: {error}")
             result = replace(self._none(child, "error"), error=why)
@@ -316,7 +408,7 @@ class SubAgents:
 
     @staticmethod
     async def _noted(result: ChildResult, copies: AgentCopies | None) -> ChildResult:
-        """``result`` with what became of the agent's copy, if it had one."""
+        """Return ``result`` with the state of the agent's copy, if it had one."""
         return replace(result, note=await copies.told(result.agent_id)) if copies else result
 
     @staticmethod
@@ -327,7 +419,7 @@ class SubAgents:
     async def _background(self, child: Child, order: Order, parent: Branch) -> ChildResult:
         result = await self._work(child, order, parent)
         if result.status in {"limit", "error"}:
-            # Faces say by themselves that it has finished; why it has not is said here.
+            # Faces report a finished agent themselves; another end is reported here.
             how = "was stopped at a limit" if result.status == "limit" else "failed"
             text = f"The agent {child.id} ({child.description}) {how}."
             parent.emit(Notice(text, "warning", result.error.message if result.error else ""))

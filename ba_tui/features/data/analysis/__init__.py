@@ -1,7 +1,5 @@
-"""Data analysis: datasets, SQL results and their engine, in a helper process, and where the figures of an answer come
-from. May import the floors below, no sibling.
+"""Analysis of data: datasets, SQL results, charts, forecasts and reports.
 
-The public face: ``engine.Analysis`` (the client), ``values`` (what it returns), ``errors`` and ``card`` (a profile as
-text). The package ``engine_process`` runs in the process alone; nothing else imports it, or duckdb. ``figures`` is
-pure.
+``engine.Analysis`` is the client of the data engine. Its helper process runs ``engine_process``, which no other module
+imports, and which alone imports duckdb.
 """

@@ -1,10 +1,10 @@
-"""A calendar as a query: a row for each day with its week, business days of a country, and the fiscal year."""
+"""A calendar as a query: one row for each day with its week, business days of a country, and the fiscal year."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 
-from ba_tui.core.text.wording import nearest
+from ba_tui.core.text.wording import correction
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.errors import QueryFailed
 
@@ -14,8 +14,9 @@ SATURDAY_SUNDAY = frozenset({5, 6})
 
 @frozen
 class CalendarSpan:
-    """``start`` and ``end`` as ISO dates, both included. ``country``: a code such as DE, a part of one (DE-BY), or a
-    market (NYSE); empty for weekends alone. ``fiscal_start``: the month in which a fiscal year begins, 1 to 12."""
+    """A range of days. ``start`` and ``end`` are ISO dates, both included. ``country``: a code such as DE, a
+    subdivision (DE-BY), or a market (NYSE); empty for weekends only. ``fiscal_start``: the first month of a fiscal
+    year, 1 to 12."""
 
     start: str
     end: str
@@ -24,10 +25,10 @@ class CalendarSpan:
 
 
 def calendar_query(span: CalendarSpan) -> str:
-    """Return a SELECT with one row a day. A fiscal year is called by the year in which it ends. May block.
+    """Return a SELECT with one row for each day. A fiscal year is named by the year in which it ends. May block.
 
     Raises:
-        QueryFailed: a date or the country is unknown.
+        QueryFailed: a date is invalid or the country unknown.
     """
     start, end = _day(span.start), _day(span.end)
     if end < start:
@@ -57,8 +58,8 @@ def calendar_query(span: CalendarSpan) -> str:
 
 
 def _holidays(country: str, start: date, end: date) -> tuple[dict[date, str], frozenset[int]]:
-    """The names of holidays by day, and the weekdays that are free, from 0 for Monday."""
-    import holidays  # noqa: PLC0415 - large, and few sessions need it
+    """Return the holidays by day, and the weekdays without work, counted from 0 for Monday."""
+    import holidays  # noqa: PLC0415 - large and rarely used
 
     code, _, part = country.strip().upper().partition("-")
     known, markets = holidays.list_supported_countries(), holidays.list_supported_financial()
@@ -66,8 +67,7 @@ def _holidays(country: str, start: date, end: date) -> tuple[dict[date, str], fr
     if code in markets:
         found = holidays.financial_holidays(code, years=years)
     elif code not in known:
-        close = nearest(code, [*known, *markets])
-        hint = f"Did you mean {close}?" if close else "Give the code of a country (DE, US, JP) or market (NYSE, ECB)."
+        hint = correction(code, [*known, *markets], "Give the code of a country (DE, US, JP) or market (NYSE, ECB).")
         raise QueryFailed(f"No holidays are known for {country}.", hint)
     elif part and part not in {each.upper() for each in known[code]}:
         raise QueryFailed(f"{code} has no part {part}.", f"Parts: {', '.join(known[code][:30]) or 'none'}.")

@@ -1,10 +1,13 @@
-"""A dataset's profile as text, for a model's context and for people. What it shows of the values is a setting."""
+"""A dataset's profile as text, and the detection of columns with personal data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ba_tui.core.ports.tables import Cell, ColumnProfile, Dataset, DatasetProfile, Personal, Share
+from ba_tui.core.ports.settings import Share
+from ba_tui.core.ports.tables import Cell, Column, ColumnProfile, Dataset, DatasetProfile, Personal
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 
 MOST_CHARS = 6_000
@@ -19,8 +22,8 @@ MASKS: dict[Personal, str] = {"mail": "‹mail›", "phone": "‹phone›", "nam
 def card(
     profile: DatasetProfile, share: Share = "sample", *, most: int = MOST_CHARS, unmasked: Iterable[str] = ()
 ) -> str:
-    """Return a few lines about a dataset, at most ``most`` characters. Never more of its rows than three values a
-    column; those of columns that look personal are masked, but for the columns ``unmasked``."""
+    """Return a summary of a dataset in at most ``most`` characters. It shows at most three values of a column; values
+    that look personal are masked unless the column is in ``unmasked``."""
     allowed = {name.lower() for name in unmasked}
     head = [_title(profile.dataset), *_reading(profile.dataset), *_traps(profile)]
     columns = [
@@ -42,7 +45,7 @@ def _title(dataset: Dataset) -> str:
 
 
 def _reading(dataset: Dataset) -> Iterator[str]:
-    """How the file was read, and what of it was not."""
+    """Yield how the file was read and what was skipped."""
     how: list[str] = []
     if dataset.encoding and dataset.encoding != "utf-8":
         how.append(f"encoding {dataset.encoding}")
@@ -63,11 +66,11 @@ def _reading(dataset: Dataset) -> Iterator[str]:
 
 
 def _traps(profile: DatasetProfile) -> Iterator[str]:
-    """What may make numbers of it wrong."""
-    told = profile.told
-    yield from (f"Careful: {one_line(each.message, 200)}" for each in told[:MOST_TRAPS])
-    if len(told) > MOST_TRAPS:
-        yield f"Careful: {count(len(told) - MOST_TRAPS, 'more trap')}."
+    """Yield the traps in the data."""
+    findings = profile.told
+    yield from (f"Careful: {one_line(each.message, 200)}" for each in findings[:MOST_TRAPS])
+    if len(findings) > MOST_TRAPS:
+        yield f"Careful: {count(len(findings) - MOST_TRAPS, 'more trap')}."
     yield from profile.notes
 
 
@@ -111,3 +114,57 @@ def _cell(value: Cell) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), CELL_CHARS)
+
+
+# Detection of personal data: mail addresses, phone numbers, IBANs and names of people.
+
+_MAIL = regex(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
+_IBAN = regex(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
+_PHONE = regex(r"(?:\+|00)\d[\d ()/.-]{6,20}|\(?0\d{1,5}\)?[ /-][\d -]{4,15}")
+_PERSON = regex(r"[^\W\d_][\w'’.-]+(?:,? [^\W\d_][\w'’.-]*){1,3}")
+_NAMED: tuple[tuple[Personal, re.Pattern[str]], ...] = (
+    ("mail", regex(r"e-?mail|mail_?address|^mail$", re.IGNORECASE)),
+    ("phone", regex(r"phone|telefon|(?:^|_)(?:tel|fax|handy|mobile?|cell)(?:$|_)", re.IGNORECASE)),
+    ("iban", regex(r"(?:^|_)(?:iban|account_?(?:no|number)|kontonummer)(?:$|_)", re.IGNORECASE)),
+    (
+        "name",
+        regex(
+            r"(?:first|last|sur|fore|family|given|middle|maiden|full|person|contact|employee|patient)[ _]?names?$"
+            r"|^(?:vor|nach|familien)name$|^姓名$",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_MAYBE = regex(
+    r"^(?:name|customer|client|kunde|contact|employee|person|patient|owner|author)(?:_?name)?$", re.IGNORECASE
+)
+
+
+def personal_kind(column: Column, sample: Sequence[Cell]) -> Personal:
+    """Return the kind of personal data in a column, judged by its name and values."""
+    values = [str(value).strip() for value in sample if value not in {None, ""}]
+    for kind, pattern in _NAMED:
+        if column.kind in {"text", "integer"} and pattern.search(column.name):
+            return kind
+    if not values or column.kind != "text":
+        return ""
+    if _mostly(values, _MAIL.fullmatch):
+        return "mail"
+    if _mostly(values, _iban):
+        return "iban"
+    if _mostly(values, _PHONE.fullmatch):
+        return "phone"
+    people = sum(bool(_PERSON.fullmatch(value)) for value in values)
+    return "name" if _MAYBE.search(column.name) and people * 10 >= len(values) * 6 else ""
+
+
+def _mostly(values: Sequence[str], fits: Callable[[str], object]) -> bool:
+    return sum(bool(fits(value)) for value in values) * 2 >= len(values)
+
+
+def _iban(value: str) -> bool:
+    if not _IBAN.fullmatch(value):
+        return False
+    compact = value.replace(" ", "")
+    digits = "".join(str(int(char, 36)) for char in compact[4:] + compact[:4])
+    return int(digits) % 97 == 1

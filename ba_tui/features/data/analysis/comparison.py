@@ -1,4 +1,4 @@
-"""What a comparison of two tables found, as values and as text."""
+"""The result of comparing two tables, as values and as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ CELL_CHARS = 40
 
 @frozen
 class ComparedTable:
-    """``null_keys``: rows with a NULL in the key; ``repeated``: rows beyond the first of their key."""
+    """One side of a comparison. ``null_keys``: rows with NULL in the key; ``repeated``: rows beyond the first of their
+    key."""
 
     name: str
     rows: int
@@ -32,7 +33,7 @@ class TypeDifference:
 
 @frozen
 class DifferingValue:
-    """``key`` of the row, its values in both tables."""
+    """The ``key`` of a row, and its values in both tables."""
 
     key: Row
     left: Cell
@@ -41,7 +42,7 @@ class DifferingValue:
 
 @frozen
 class ColumnDifference:
-    """``rows`` of both tables whose values in ``column`` differ, with some ``examples``."""
+    """The number of matched ``rows`` whose values in ``column`` differ, with some ``examples``."""
 
     column: str
     rows: int
@@ -50,11 +51,11 @@ class ColumnDifference:
 
 @frozen
 class Comparison:
-    """``left`` against ``right``. Rows are matched by ``keys``; ``found``: the comparison chose them, as the
-    caller named none.
+    """``left`` compared with ``right``, rows matched by ``keys``. ``found``: the keys were detected, because the caller
+    named none.
 
-    ``only_left`` and ``only_right`` count rows, ``both`` the pairs, ``changed`` those with a value that differs.
-    ``result``: the rows that differ, None when there are none.
+    ``only_left`` and ``only_right`` are numbers of rows, ``both`` of matched pairs, ``changed`` of pairs with different
+    values. ``result`` has the differing rows; None when there are none.
     """
 
     left: ComparedTable
@@ -81,7 +82,7 @@ class Comparison:
 
 
 def comparison_lines(found: Comparison) -> Iterator[str]:
-    """A comparison in a few lines, the sizes first."""
+    """Yield a summary of a comparison, sizes first."""
     left, right = found.left, found.right
     yield f"{left.name}: {count(left.rows, 'row')}; {right.name}: {count(right.rows, 'row')}."
     how = "found: unique in both tables" if found.found else "as given"

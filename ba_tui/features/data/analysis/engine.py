@@ -1,19 +1,20 @@
-"""The client of the engine: registers data, runs queries and pages through results in a helper process.
+"""The client of the data engine: registers data, runs queries and pages through results.
 
-DuckDB runs there (``engine_process.main``), never here. What it keeps lies in the folder of the session, so datasets
-and results survive a crash of the helper and a restart of ba.
+DuckDB runs in a helper process (``engine_process.main``). Its data is in the session's folder, so datasets and results
+survive a crash of the helper and a restart of ba.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
+from ba_tui.core.displays import Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import BaError, off_loop
 from ba_tui.core.ports.tables import (
     Arrangement,
@@ -28,10 +29,10 @@ from ba_tui.core.ports.tables import (
     Provenance,
     QueryResult,
     Statement,
+    TrapFinding,
+    UsedData,
 )
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.charts.client import Charts
-from ba_tui.features.data.analysis.derived import DerivedTables
 from ba_tui.features.data.analysis.errors import (
     AnalysisError,
     DataRefused,
@@ -41,21 +42,15 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     UnknownTable,
 )
-from ba_tui.features.data.analysis.files import DataFiles, Matched
-from ba_tui.features.data.analysis.muting import MutedTraps
-from ba_tui.features.data.analysis.text_columns import TextColumns
+from ba_tui.features.data.analysis.files import DataFiles, MatchedFiles
+from ba_tui.features.data.analysis.muted_traps import MutedTraps
 from ba_tui.features.data.analysis.wire import decoded, encoded
 from ba_tui.processes.scratch import make_scratch, remove_scratch
-from ba_tui.processes.worker_values import (
-    WorkerCrashed,
-    WorkerEntry,
-    WorkerFailed,
-    WorkerSettings,
-    WorkerTimeout,
-)
+from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 if TYPE_CHECKING:
-    from ba_tui.processes.worker import Worker
+    from ba_tui.features.data.analysis.comparison import Comparison
+    from ba_tui.processes.worker import WorkerClient
 
 ENTRY = "ba_tui.features.data.analysis.engine_process.main:main"
 DATABASE = "engine.duckdb"
@@ -64,6 +59,9 @@ PAGE_ROWS = 10_000
 """Most rows of one page."""
 NO_TYPES: Mapping[str, str] = {}
 Listener: TypeAlias = Callable[[Progress], None]
+Request: TypeAlias = Callable[[str, object, Listener | None], Awaitable[Any]]
+"""Sends a method, a payload and a progress listener to the helper, and returns its reply."""
+Aggregate: TypeAlias = Literal["sum", "avg", "median", "min", "max", "count", "count_distinct"]
 ExportFormat: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 T = TypeVar("T")
 
@@ -77,9 +75,108 @@ _ERRORS: Mapping[str, type[AnalysisError]] = {
 
 
 @frozen
+class Charts:
+    """Charts of the engine."""
+
+    request: Request
+
+    async def compute(
+        self,
+        wanted: ChartRequest,
+        arrangement: Arrangement | None = None,
+        *,
+        on_progress: Listener | None = None,
+    ) -> Chart:
+        """Compute a chart of a result or dataset, of the rows that pass ``arrangement``.
+
+        Raises:
+            UnknownTable: no such table. QueryFailed: the chart can't be drawn of these columns.
+        """
+        payload = {"chart": asdict(wanted), "arrangement": asdict(arrangement or Arrangement())}
+        return decoded(Chart, await self.request("chart", payload, on_progress))
+
+    @asynccontextmanager
+    async def picture(self, chart: Chart, format: PictureFormat) -> AsyncGenerator[Path]:
+        """Draw a chart into a temporary file of the session and yield its path; it is removed afterwards."""
+        from ba_tui.features.data.analysis.charts import specification  # noqa: PLC0415 - only for pictures
+
+        payload = {"specification": specification(chart), "format": format}
+        path = Path(str(await self.request("picture", payload, None)))
+        try:
+            yield path
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+@frozen
+class ColumnTexts:
+    """The distinct ``texts`` of one ``column`` of a dataset."""
+
+    dataset: str
+    column: str
+    texts: tuple[str, ...]
+
+
+@frozen
+class TextColumns:
+    """Texts in datasets."""
+
+    request: Request
+
+    async def new_samples(self) -> tuple[ColumnTexts, ...]:
+        """Return texts from both ends of each dataset that was read since the last call."""
+        found = await self.request("samples", {}, None)
+        return tuple(ColumnTexts(dataset, column, tuple(texts)) for dataset, column, texts in found)
+
+    async def all(self, dataset: str, column: str) -> ColumnTexts:
+        """Return the texts of a whole column, up to the size of a reply."""
+        payload = {"name": dataset, "column": column}
+        return ColumnTexts(dataset, column, tuple(await self.request("texts", payload, None)))
+
+
+@frozen
+class DerivedTables:
+    """Tables computed from others: comparisons and cross tables. ``head`` is the number of first rows in a reply.
+
+    Raises UnknownTable, and QueryFailed for missing columns or wrong types.
+    """
+
+    request: Request
+    head: int
+
+    async def compare(
+        self,
+        left: str,
+        right: str,
+        keys: Sequence[str] = (),
+        *,
+        tolerance: float = 0.0,
+        on_progress: Listener | None = None,
+    ) -> Comparison:
+        """Compare two tables row by row. Without ``keys``, columns that are unique in both are used."""
+        from ba_tui.features.data.analysis.comparison import Comparison  # noqa: PLC0415 - few sessions compare tables
+
+        payload = {"left": left, "right": right, "keys": list(keys), "tolerance": tolerance, "head": self.head}
+        return decoded(Comparison, await self.request("compare", payload, on_progress))
+
+    async def pivot(
+        self,
+        name: str,
+        rows: Sequence[str],
+        columns: Sequence[str] = (),
+        values: str = "",
+        aggregate: Aggregate = "sum",
+    ) -> QueryResult:
+        """Store a cross table of ``name`` as the next result, with a row and a column of totals."""
+        payload = {"name": name, "rows": list(rows), "columns": list(columns), "values": values}
+        reply = await self.request("pivot", {**payload, "aggregate": aggregate, "head": self.head}, None)
+        return decoded(QueryResult, reply)
+
+
+@frozen
 class EngineLimits:
-    """``memory`` in bytes, for queries; ``threads``; ``disk``: bytes of intermediate data on the disk; ``rows``: most
-    rows of one result; ``seconds``: longest time of one query."""
+    """Limits of queries: ``memory`` in bytes, ``threads``, ``disk`` in bytes for intermediate data, ``rows`` of one
+    result, ``seconds`` of one query."""
 
     memory: int
     threads: int
@@ -90,14 +187,21 @@ class EngineLimits:
 
 @frozen
 class EnginePlace:
-    """Where the engine works: ``folder`` keeps its data, and no other program writes there; ``worker`` starts the
-    helper, confined; ``files`` finds what may be read. ``temporary``: the folder goes when the engine is closed."""
+    """Where the engine works: ``folder`` has its data and is written by no other program; ``worker`` starts the
+    confined helper; ``files`` decides which files may be read. A ``temporary`` folder is removed on close."""
 
     folder: Path
     worker: WorkerSettings
     files: DataFiles
     limits: EngineLimits
     temporary: bool = False
+
+    def make_folder(self) -> None:
+        """Create ``folder`` unless it exists; a temporary one only here, as others would take it for abandoned."""
+        if self.temporary:
+            make_scratch(self.folder)
+        else:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 class _FilesNeeded(AnalysisError):
@@ -109,14 +213,14 @@ class _FilesNeeded(AnalysisError):
 
 
 class Analysis:
-    """The engine of one session. The helper starts at the first request. Requests may run side by side; cancelling one
-    interrupts its query. Any of them raises an ``AnalysisError``, whose words are one line for people. ``muted``: the
-    traps that the person does not want to be told of."""
+    """The engine of one session. The helper starts with the first request. Requests may run concurrently; cancelling
+    one interrupts its query. All raise ``AnalysisError`` with a one-line message. ``muted`` has the traps that the
+    user does not want to see."""
 
     def __init__(self, place: EnginePlace, muted: MutedTraps | None = None) -> None:
         self._place = place
         self.muted = muted or MutedTraps()
-        self._worker: Worker | None = None
+        self._worker: WorkerClient | None = None
         self._starting = asyncio.Lock()
         self.charts = Charts(self._request)
         self.derived = DerivedTables(self._request, HEAD_ROWS)
@@ -124,12 +228,12 @@ class Analysis:
 
     @property
     def begun(self) -> bool:
-        """Whether the session has data: false means that there is nothing to list. Does not start the helper."""
+        """Whether the session has data. Does not start the helper."""
         return (self._place.folder / DATABASE).exists()
 
     @property
     def limits(self) -> EngineLimits:
-        """What queries may use."""
+        """The limits of queries."""
         return self._place.limits
 
     # Data
@@ -137,11 +241,11 @@ class Analysis:
     async def register(
         self, source: str, *others: str, part: str = "", name: str = "", on_progress: Listener | None = None
     ) -> tuple[Dataset, ...]:
-        """Read a file, a glob, or ``part`` (a sheet or table) of a file into tables, and return them. Files of the same
-        table may follow as ``others``; ``name`` is what a new table is called, where the files' own name is not wanted.
+        """Read a file, a glob, or ``part`` (a sheet or table) of a file into tables, and return them. ``others`` are
+        further files of the same table; ``name`` overrides the table name.
 
-        A workbook or database without ``part`` gives a dataset for each sheet or table. What is registered already and
-        did not change is returned as it is; a file that changed is read again under the same name.
+        Without ``part``, a workbook or database gives a dataset for each sheet or table. Unchanged files are not read
+        again; a changed file is read again under the same name.
 
         Raises:
             DataRefused, DataUnreadable: one line why.
@@ -156,10 +260,9 @@ class Analysis:
     async def profile(
         self, name: str, *, thorough: bool = False, on_progress: Listener | None = None
     ) -> DatasetProfile:
-        """Return the statistics of a dataset, reading it anew first when its file changed. Cached until then.
+        """Return the statistics of a dataset, reading its file again if it changed. Cached until then.
 
-        ``thorough``: also looks for missing and far values, repeated rows and keys without their row in another
-        dataset, which takes longer.
+        ``thorough`` also looks for missing values, outliers, repeated rows and broken references, which takes longer.
 
         Raises:
             UnknownTable: no dataset has this name.
@@ -169,27 +272,26 @@ class Analysis:
         return replace(profile, findings=self.muted.marked(profile.findings, _paths(profile.dataset.files)))
 
     async def catalogue(self) -> Catalogue:
-        """Return the datasets and results of the session; nothing, without starting the helper, where none began."""
+        """Return the datasets and results of the session; empty, without starting the helper, when it has no data."""
         if not self.begun:
             return Catalogue()
         found: Catalogue = _value(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS}))
-        files = {each.name: _paths(each.files) for each in found.datasets}
-        findings = tuple(
-            mark for each in found.findings for mark in self.muted.marked([each], files.get(each.dataset, ()))
-        )
+        findings = self._marks(found.findings, found.datasets)
         return replace(found, results=tuple(map(self._marked, found.results)), findings=findings)
 
     def _marked(self, result: QueryResult) -> QueryResult:
-        files = {each.name: _paths(each.files) for each in result.provenance.datasets}
-        findings = tuple(
-            mark for each in result.findings for mark in self.muted.marked([each], files.get(each.dataset, ()))
-        )
-        return replace(result, findings=findings)
+        return replace(result, findings=self._marks(result.findings, result.provenance.datasets))
+
+    def _marks(
+        self, findings: Iterable[TrapFinding], datasets: Iterable[Dataset | UsedData]
+    ) -> tuple[TrapFinding, ...]:
+        files = {each.name: _paths(each.files) for each in datasets}
+        return tuple(mark for each in findings for mark in self.muted.marked([each], files.get(each.dataset, ())))
 
     # Queries
 
     async def statements(self, sql: str) -> tuple[Statement, ...]:
-        """Parse a text, running nothing. Raises QueryFailed when it is not SQL."""
+        """Parse SQL without running it. Raises QueryFailed for invalid SQL."""
         return _value(tuple[Statement, ...], await self._request("statements", {"sql": sql}))
 
     async def query(
@@ -200,14 +302,14 @@ class Analysis:
         named: Mapping[str, str] | None = None,
         on_progress: Listener | None = None,
     ) -> QueryResult:
-        """Run one statement that only reads, and keep its rows as the next result R1, R2, …
+        """Run one read-only statement, and store its rows as the next result R1, R2, …
 
-        Files that ``sql`` names are registered first, unless ``named`` says which tables they mean. ``timeout`` in
-        seconds; by default the limit of the settings.
+        Files named in ``sql`` are registered first, unless ``named`` maps them to tables. ``timeout`` in seconds; the
+        default is the limit of the settings.
 
         Raises:
-            QueryRefused: it does more than read, or names a file that may not be read. QueryFailed: it is wrong, or
-            takes too long, too many rows or too much memory.
+            QueryRefused: the statement does more than read, or names a file that may not be read.
+            QueryFailed: it is wrong, or exceeds the time, rows or memory allowed.
         """
         known = None if named is None else {file: [table] for file, table in named.items()}
         payload = {"sql": sql, "head": HEAD_ROWS, "named": known}
@@ -226,27 +328,22 @@ class Analysis:
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
     ) -> Page:
-        """Return rows of a result or dataset. An order or filter is worked out once and kept for the next pages.
+        """Return rows of a result or dataset. An order or filter is computed once and cached for further pages.
 
         ``limit`` is at most ``PAGE_ROWS``. Raises UnknownTable, QueryFailed.
         """
-        payload = {
-            "name": name,
-            "arrangement": encoded(arrangement or Arrangement()),
-            "offset": offset,
-            "limit": min(limit, PAGE_ROWS),
-        }
-        return _value(Page, await self._request("page", payload))
+        payload = {"name": name, "arrangement": encoded(arrangement or Arrangement()), "offset": offset}
+        return _value(Page, await self._request("page", {**payload, "limit": min(limit, PAGE_ROWS)}))
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
-        """Return the statistics of one column of a result or dataset, of the rows that ``arrangement`` lets through."""
+        """Return the statistics of one column of a result or dataset, of the rows that pass ``arrangement``."""
         payload = {"name": name, "column": column, "arrangement": encoded(arrangement or Arrangement())}
         return _value(ColumnProfile, await self._request("column", payload))
 
     async def find(
         self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
     ) -> tuple[FoundRows, ...]:
-        """Return where numbers of ``ranges`` stand in a result: at most ``most`` rows for each range and column.
+        """Find numbers within ``ranges`` in a result: at most ``most`` rows for each range and column.
 
         Raises QueryFailed after ``timeout`` seconds.
         """
@@ -265,7 +362,7 @@ class Analysis:
         *,
         on_progress: Listener | None = None,
     ) -> AsyncGenerator[Path]:
-        """Write a result or dataset to a temporary file of the session and give its path; it is removed afterwards."""
+        """Write a result or dataset to a temporary file of the session and yield its path; it is removed afterwards."""
         payload = {"name": name, "format": format, "arrangement": encoded(arrangement or Arrangement())}
         path = Path(str(await self._request("export", payload, on_progress)))
         try:
@@ -274,37 +371,49 @@ class Analysis:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def adopt(self, file: Path, provenance: Provenance, types: Mapping[str, str] = NO_TYPES) -> QueryResult:
-        """Keep a Parquet ``file``, which another engine filled, as the next result. ``file`` must lie in ``inbox``.
+        """Store a Parquet ``file`` from another engine as the next result. ``file`` must be in ``inbox``.
 
-        ``types``: DuckDB types, by column, of those that come as text; one whose values don't fit stays text.
+        ``types`` maps columns that arrive as text to DuckDB types; a column whose values don't fit stays text.
         """
         payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS, "types": types}
         return _value(QueryResult, await self._request("adopt", payload))
 
     @property
     def inbox(self) -> Path:
-        """The folder for files of ba's own, to ``adopt`` or ``register``; whoever writes there makes it first."""
+        """The folder for ba's own files to ``adopt`` or ``register``; ``make_inbox`` creates it."""
         return self._place.folder / "inbox"
+
+    def make_inbox(self, name: str = "") -> Path:
+        """Create ``inbox``, or the folder ``name`` in it, and return its path. Blocks."""
+        self._place.make_folder()
+        folder = self.inbox / name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def exports(self) -> Path:
+        """The folder in which the helper writes exported files."""
+        return self._place.folder / "exports"
 
     # The helper
 
     async def close(self) -> None:
-        """End the helper. What it holds stays; the next request starts it again."""
+        """End the helper. The data is kept; the next request starts the helper again."""
         worker, self._worker = self._worker, None
         if worker:
             await worker.close()
         if self._place.temporary:
             await off_loop(remove_scratch, self._place.folder)
 
-    async def _matched(self, source: str) -> Matched:
-        """The files of ``source``. Files in the inbox are ba's own: no rule is checked for them."""
+    async def _matched(self, source: str) -> MatchedFiles:
+        """Return the files of ``source``. Files in the inbox are ba's own and need no permission."""
         own = Path(source)
         if own.parent == self.inbox:
-            return Matched(source, (own,))
+            return MatchedFiles(source, (own,))
         return await asyncio.to_thread(self._place.files.matched, source)
 
     async def _register_named(self, files: Sequence[str], listener: Listener | None) -> dict[str, list[str]]:
-        """The tables of each file that a query names."""
+        """Return the tables of each file that a query names."""
         named: dict[str, list[str]] = {}
         for file in files:
             try:
@@ -318,12 +427,12 @@ class Analysis:
     ) -> Any:
         worker = await self._running()
 
-        def heard(value: object) -> None:
+        def report(value: object) -> None:
             if listener:
                 listener(_value(Progress, value))
 
         try:
-            return await worker.request(method, payload, timeout=timeout, on_progress=heard)
+            return await worker.request(method, payload, timeout=timeout, on_progress=report)
         except WorkerFailed as error:
             raise _error(error) from error
         except WorkerCrashed as error:
@@ -334,18 +443,15 @@ class Analysis:
         except (OSError, BaError) as error:
             raise EngineFailed(f"The data engine could not start: {error}", getattr(error, "hint", "")) from error
 
-    async def _running(self) -> Worker:
+    async def _running(self) -> WorkerClient:
         async with self._starting:
             if self._worker is None:
                 place, limits = self._place, self._place.limits
-                if place.temporary:
-                    await asyncio.to_thread(make_scratch, place.folder)
-                else:
-                    await asyncio.to_thread(place.folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-                from ba_tui.processes.worker import Worker  # noqa: PLC0415 - most sessions never ask for data
+                await asyncio.to_thread(place.make_folder)
+                from ba_tui.processes.worker import WorkerClient  # noqa: PLC0415 - most sessions have no data
 
                 figures = (limits.memory, limits.threads, limits.disk, limits.rows)
-                self._worker = Worker(WorkerEntry(ENTRY, (str(place.folder), *map(str, figures))), place.worker)
+                self._worker = WorkerClient(WorkerEntry(ENTRY, (str(place.folder), *map(str, figures))), place.worker)
             return self._worker
 
 
@@ -354,12 +460,12 @@ def _paths(files: Iterable[Fingerprint]) -> tuple[str, ...]:
 
 
 def _value(kind: type[T] | Any, reply: object) -> T:
-    """The value that the helper sent as JSON."""
+    """Decode a value from the helper's JSON."""
     return cast("T", decoded(kind, reply))
 
 
 def _error(failed: WorkerFailed) -> AnalysisError:
-    """The helper says kind, message and hint, the last two in lines."""
+    """Return the exception for a failure of the helper, which sends kind, message and hint."""
     message, _, hint = str(failed).partition("\n")
     kind, _, detail = failed.kind.partition(":")
     if kind == "files_needed":

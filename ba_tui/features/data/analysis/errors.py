@@ -1,23 +1,25 @@
-"""What can go wrong with data and queries.
+"""Errors of data and queries.
 
 AnalysisError
 ├── DataRefused      the file may not be read, or is not data
 ├── DataUnreadable   the file is broken, locked, empty or of an unknown format
-├── QueryRefused     the statement does more than read; ``statement`` says what it is
-├── QueryFailed      the query is wrong, or needs more time, rows or memory than it may use
+├── QueryRefused     the statement does more than read
+├── QueryFailed      the query is wrong, or exceeds a limit of time, rows or memory
 ├── UnknownTable     no dataset or result has this name
 ├── SourceFailed     a source can't be reached, or its driver is missing
-└── EngineFailed     the helper process could not start, or ended in the middle of a request
+└── EngineFailed     the helper process could not start, or ended during a request
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.tables import Statement
+from ba_tui.core.text.wording import similar
 
 
 class AnalysisError(BaError):
-    """Root of these errors. ``str(error)`` is one line for people and models; ``hint`` says what to do."""
+    """Base class. ``str(error)`` is one line for users and models; ``hint`` is what to do."""
 
     kind = "execution_error"
 
@@ -32,10 +34,6 @@ class DataUnreadable(AnalysisError):
 
 class QueryRefused(AnalysisError):
     kind = "permission_denied"
-
-    def __init__(self, message: str, hint: str = "", statement: Statement | None = None) -> None:
-        super().__init__(message, hint)
-        self.statement = statement
 
 
 class QueryFailed(AnalysisError):
@@ -56,3 +54,20 @@ class SourceFailed(AnalysisError):
 
 class EngineFailed(AnalysisError):
     kind = "execution_error"
+
+
+MOST_NAMES = 12
+
+
+def nearest_names(name: str, known: Iterable[str], label: str) -> str:
+    """Return a hint with the names most similar to ``name``, else the first names. ``label``: "Tables", "Columns"."""
+    names = list(dict.fromkeys(known))
+    folded = {each.lower(): each for each in names}
+    close = [folded[each] for each in similar(name.lower(), folded)]
+    close += [each for each in names if name.lower() in each.lower() and each not in close]
+    if close:
+        return f"Did you mean {' or '.join(close[:3])}?"
+    if not names:
+        return f"No {label.lower()} are known yet."
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{label}: {', '.join(names[:MOST_NAMES])}{more}."

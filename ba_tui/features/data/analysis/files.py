@@ -1,4 +1,4 @@
-"""Which files a mention or a query may read: paths and globs, resolved and checked before the helper sees them."""
+"""The files that a mention or query may read: paths and globs are resolved and checked before the helper gets them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.errors import DataRefused, DataUnreadable
 
 MOST_FILES = 10_000
-"""Files of one glob."""
+"""Most files of one glob."""
 MOST_FOLDERS, MOST_NAMED = 20_000, 5
-"""Folders in which links are looked for, and links that are named."""
+"""Folders searched for links, and links named in a note."""
 
 
 @frozen
-class Matched:
-    """``source`` as it was given, and the files that it names, absolute and sorted. ``notes``: what was left out."""
+class MatchedFiles:
+    """``source`` as the caller wrote it and its files, absolute and sorted. ``notes`` say what was skipped."""
 
     source: str
     paths: tuple[Path, ...]
@@ -30,17 +30,17 @@ class Matched:
 
 @frozen
 class DataFiles:
-    """``resolve`` makes a path absolute, follows links, and raises BaError where it may not lie; ``refused`` says why a
-    file may not be read, empty when it may. Both block."""
+    """``resolve`` returns the absolute path without links, or raises BaError; ``refused`` returns why a file may not be
+    read, empty when it may. Both block."""
 
     resolve: Callable[[str], Path]
     refused: Callable[[Path], str]
 
-    def matched(self, source: str) -> Matched:
-        """Return the files that ``source``, a path or a glob, names. Blocks.
+    def matched(self, source: str) -> MatchedFiles:
+        """Return the files of ``source``, a path or a glob. Blocks.
 
         Raises:
-            DataRefused: one of them may not be read. DataUnreadable: there is none, or it is not a regular file.
+            DataRefused: a file may not be read. DataUnreadable: no file matches, or one is not a regular file.
         """
         if "://" in source:
             raise DataRefused(f"{source}: data is not read from the network.", "Download the file first.")
@@ -58,11 +58,11 @@ class DataFiles:
             raise DataUnreadable(f"{source} matches more than {MOST_FILES:,} files.", "Name a smaller set.")
         for path in paths:
             self._check(path)
-        return Matched(source, tuple(sorted(paths)), notes)
+        return MatchedFiles(source, tuple(sorted(paths)), notes)
 
     def _not_followed(self, source: str) -> tuple[str, ...]:
-        """Return a line that names the links to folders below a glob: ``**`` follows none, because a row would count
-        twice where a link leads to files that the glob names anyway."""
+        """Return a note that names the linked folders below a glob. ``**`` does not follow links: rows would be read
+        twice if a link leads to files that also match."""
         folder, _ = self._divided(source)
         below = ((at, name) for at, names, _ in os.walk(folder) for name in names)
         paths = (Path(at, name) for at, name in islice(below, MOST_FOLDERS))
@@ -74,7 +74,7 @@ class DataFiles:
         )
 
     def _divided(self, source: str) -> tuple[Path, str]:
-        """Return the folder that the plain start of a glob names, and the rest of the glob."""
+        """Split a glob into the folder before its first pattern, and the rest."""
         parts = Path(source).parts
         fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
         return self.resolve(str(Path(*parts[:fixed])) if fixed else "."), str(Path(*parts[fixed:]))

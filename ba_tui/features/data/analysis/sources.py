@@ -1,5 +1,5 @@
-"""The client of sources: databases and engines elsewhere. Each has a helper process of its own, which is the only one
-with the network; what a query returns lands as a result beside the local ones."""
+"""The client of sources: databases and engines elsewhere. Each source has its own helper process, the only kind with
+network access. The rows of a query become a result next to the local ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.settings import Share
 from ba_tui.core.ports.tables import (
     Column,
     ColumnProfile,
@@ -18,10 +19,10 @@ from ba_tui.core.ports.tables import (
     Progress,
     Provenance,
     QueryResult,
-    Share,
     UsedData,
 )
 from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.card import personal_kind
 from ba_tui.features.data.analysis.engine import Analysis, Listener
 from ba_tui.features.data.analysis.errors import (
     AnalysisError,
@@ -30,18 +31,19 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     SourceFailed,
     UnknownTable,
+    nearest_names,
 )
 from ba_tui.features.data.analysis.wire import decoded
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 if TYPE_CHECKING:
-    from ba_tui.processes.worker import Worker
+    from ba_tui.processes.worker import WorkerClient
 
 ENTRY = "ba_tui.features.data.analysis.source_process.main:main"
 AROUND_SECONDS = 30.0
-"""Time beside that of the query: to connect, and to send the rows."""
+"""Seconds on top of the query's time, to connect and transfer rows."""
 LOOK_SECONDS = 60.0
-"""Time to load a driver, connect and look."""
+"""Seconds to load a driver, connect and read metadata."""
 UNKNOWN_ROWS = -1
 NAMES: Mapping[str, str] = {
     "postgres": "PostgreSQL", "postgresql": "PostgreSQL", "sqlite": "SQLite", "sc": "Spark", "mysql": "MySQL",
@@ -52,7 +54,7 @@ NAMES: Mapping[str, str] = {
 
 @frozen
 class Address:
-    """``url`` with its secrets, which are listed, so that no message shows one."""
+    """``url`` with its secrets filled in, and the list of these ``secrets``, which are removed from messages."""
 
     url: str = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -60,8 +62,8 @@ class Address:
 
 @frozen
 class SourcePlace:
-    """One source: ``address`` reads its secrets when the helper needs them (blocks, may raise BaError); ``worker``
-    starts the helper, confined. ``scheme`` names the engine."""
+    """One source. ``address`` reads the secrets when the helper needs them (blocks, may raise BaError); ``worker``
+    starts the confined helper; ``scheme`` identifies the engine."""
 
     name: str
     scheme: str
@@ -73,13 +75,13 @@ class SourcePlace:
 
     @property
     def engine(self) -> str:
-        """The engine's name for people."""
+        """The engine's display name."""
         return NAMES.get(self.scheme, self.scheme)
 
 
 @frozen
 class QueryCost:
-    """What ``engine`` expects of a query: its ``cost`` in a unit of its own, and ``rows``."""
+    """The estimate of ``engine`` for a query: its ``cost`` in the engine's unit, and ``rows``."""
 
     engine: str
     cost: float
@@ -87,30 +89,28 @@ class QueryCost:
 
 
 class Sources:
-    """The sources of one session, by name. A helper starts with the first request to its source. Requests raise an
-    ``AnalysisError``, whose words are one line for people and never hold a secret."""
+    """The sources of one session, by name. A helper starts with the first request to its source. Requests raise
+    ``AnalysisError`` with a one-line message without secrets."""
 
     def __init__(self, places: Sequence[SourcePlace], analysis: Analysis) -> None:
         self.places = {place.name: place for place in places}
         self._analysis = analysis
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, WorkerClient] = {}
         self._tables: dict[str, tuple[str, ...]] = {}
 
     def place(self, name: str) -> SourcePlace:
         """Return the source ``name``. Raises UnknownTable when there is none."""
         if name not in self.places:
-            from ba_tui.features.data.analysis.nearest import nearest_names  # noqa: PLC0415 - for a wrong name
-
             hint = nearest_names(name, self.places, "Sources") if self.places else "Name one in your settings: sources."
             raise UnknownTable(f"There is no source {name}.", hint)
         return self.places[name]
 
     def known_tables(self, name: str) -> tuple[str, ...] | None:
-        """The tables as they were listed last; None before that."""
+        """Return the tables as last listed; None before that."""
         return self._tables.get(name)
 
     async def check(self, name: str) -> str:
-        """Connect; returns the engine's name and version."""
+        """Connect, and return the engine's name and version."""
         return str(await self._request(self.place(name), "check", {}, timeout=LOOK_SECONDS))
 
     async def tables(self, name: str) -> tuple[str, ...]:
@@ -120,11 +120,11 @@ class Sources:
         return found
 
     async def profile(self, name: str, table: str) -> DatasetProfile:
-        """Return the columns of a table, with as many of their figures as the source shares."""
+        """Return the columns of a table, with the statistics that the source's ``share`` allows."""
         place = self.place(name)
         seconds = self._analysis.limits.seconds
-        given = {"table": table, "share": place.share, "seconds": seconds}
-        reply = await self._request(place, "describe", given, timeout=seconds + AROUND_SECONDS)
+        payload = {"table": table, "share": place.share, "seconds": seconds}
+        reply = await self._request(place, "describe", payload, timeout=seconds + AROUND_SECONDS)
         columns = tuple(Column(each, str(kind)) for each, kind in reply["columns"].items())
         figures: Sequence[Mapping[str, Any]] = reply["figures"] or [{} for _ in columns]
         rows = int(figures[0].get("rows", UNKNOWN_ROWS)) if figures else UNKNOWN_ROWS
@@ -133,27 +133,26 @@ class Sources:
         return DatasetProfile(dataset, tuple(_column(column, each) for column, each in pairs))
 
     async def cost(self, name: str, sql: str) -> QueryCost | None:
-        """Return what the engine expects of a query; None where it makes no estimate."""
+        """Return the engine's estimate for a query; None when it makes none."""
         reply = await self._request(self.place(name), "cost", {"sql": sql}, timeout=LOOK_SECONDS)
         return decoded(QueryCost, reply) if reply else None
 
     async def query(
         self, name: str, sql: str, *, write: bool = False, on_progress: Listener | None = None
     ) -> QueryResult:
-        """Run one statement on a source, and keep its rows as the next result.
+        """Run one statement on a source, and store its rows as the next result.
 
-        ``write``: it changes data, and the person allowed it. Raises as ``Analysis.query``.
+        ``write``: the statement changes data, and the user approved it. Raises as ``Analysis.query``.
         """
         place, limits = self.place(name), self._analysis.limits
         statement, started = sql.strip().rstrip(";").rstrip(), time.time()
-        folder = self._analysis.inbox / name
-        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        folder = await asyncio.to_thread(self._analysis.make_inbox, name)
         file = folder / f"{time.monotonic_ns()}.parquet"
-        given = {
+        payload = {
             "sql": statement, "file": str(file), "most": limits.rows, "seconds": limits.seconds, "write": write,
         }  # fmt: skip
         try:
-            reply = await self._request(place, "query", given, on_progress, timeout=limits.seconds + AROUND_SECONDS)
+            reply = await self._request(place, "query", payload, on_progress, timeout=limits.seconds + AROUND_SECONDS)
             provenance = Provenance(
                 statement, (UsedData(name, place.engine, ()),), (), started, reply["seconds"], reply["rows"],
                 str(reply["engine"]), name,
@@ -172,21 +171,21 @@ class Sources:
         self,
         place: SourcePlace,
         method: str,
-        given: Mapping[str, object],
+        payload: Mapping[str, object],
         listener: Listener | None = None,
         *,
         timeout: float,
     ) -> Any:
         address = await asyncio.to_thread(place.address)
-        payload = {"url": address.url, "secrets": address.secrets, **given}
+        payload = {"url": address.url, "secrets": address.secrets, **payload}
         worker = await self._worker(place)
 
-        def heard(value: object) -> None:
+        def report(value: object) -> None:
             if listener:
                 listener(decoded(Progress, value))
 
         try:
-            return await worker.request(method, payload, timeout=timeout, on_progress=heard)
+            return await worker.request(method, payload, timeout=timeout, on_progress=report)
         except WorkerFailed as error:
             raise _error(place, error) from None
         except WorkerCrashed as error:
@@ -202,18 +201,17 @@ class Sources:
                 f"The helper of {place.name} could not start: {error}", getattr(error, "hint", "")
             ) from error
 
-    async def _worker(self, place: SourcePlace) -> Worker:
+    async def _worker(self, place: SourcePlace) -> WorkerClient:
         if place.name not in self._workers:
-            from ba_tui.processes.worker import Worker  # noqa: PLC0415 - most sessions have no source
+            from ba_tui.processes.worker import WorkerClient  # noqa: PLC0415 - most sessions have no source
 
+            await asyncio.to_thread(self._analysis.make_inbox)
             await asyncio.to_thread(place.worker.folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-            self._workers[place.name] = Worker(WorkerEntry(ENTRY), place.worker)
+            self._workers[place.name] = WorkerClient(WorkerEntry(ENTRY), place.worker)
         return self._workers[place.name]
 
 
 def _column(column: Column, figures: Mapping[str, Any]) -> ColumnProfile:
-    from ba_tui.features.data.analysis.personal import personal_kind  # noqa: PLC0415 - not before the first profile
-
     sample = tuple(figures.get("sample", ()))
     return ColumnProfile(
         column, figures.get("nulls", 0), figures.get("distinct", 0), figures.get("minimum"), figures.get("maximum"),
@@ -222,7 +220,7 @@ def _column(column: Column, figures: Mapping[str, Any]) -> ColumnProfile:
 
 
 def _for_names(column: Column) -> Column:
-    """``column`` with the type by which personal columns are recognized."""
+    """Return ``column`` with a type that the detection of personal columns knows."""
     return Column(column.name, "VARCHAR") if column.type.startswith("string") else column
 
 

@@ -1,24 +1,28 @@
-"""Frozen values from the JSON that one side sends the other. Both sides are ours, so nothing is checked."""
+"""Messages between ba and its helper processes for data: frozen values as JSON, and errors. Both sides are trusted, so
+nothing is validated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
+from ba_tui.core.text.wording import one_line
+from ba_tui.processes.serving import HandlerFailed
+
 Reader: TypeAlias = Callable[[Any], Any]
 
 
 def decoded(kind: Any, reply: object) -> Any:
-    """Return ``reply`` as a value of ``kind``: a frozen class, a tuple of one kind, or what JSON has itself."""
+    """Return ``reply`` as a value of ``kind``: a frozen class, a tuple of one type, or a JSON type."""
     return _reader(kind)(reply)
 
 
 def encoded(value: Any) -> Any:
-    """Return a frozen value, or a list of them, as what JSON has. Rows are passed on as they are: ``asdict`` would copy
-    each cell."""
+    """Return a frozen value, or a list of them, as JSON types. Rows are passed unchanged: ``asdict`` would copy each
+    cell."""
     kind: Any = value.__class__
     if kind is list or kind is tuple:
         return [encoded(item) for item in value] if value and _names(value[0].__class__) else value
@@ -28,7 +32,7 @@ def encoded(value: Any) -> Any:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of a frozen class; none of any other."""
+    """Return the field names of a frozen class; empty for other types."""
     return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
 
 
@@ -54,3 +58,32 @@ def _value_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind)
     readers = [(each.name, _reader(hints[each.name])) for each in fields(kind)]
     return lambda value: kind(**{name: reader(value[name]) for name, reader in readers if name in value})
+
+
+# Errors as one line and a hint.
+
+LONGEST = 300
+
+
+def failed(message: str, hint: str = "", kind: str = "validation_error") -> HandlerFailed:
+    """Return the error of a wrong query, or one that exceeds a limit."""
+    return HandlerFailed(f"query_failed:{kind}", f"{one_line(message, LONGEST)}\n{hint}")
+
+
+def unreachable(message: str, hint: str = "") -> HandlerFailed:
+    """Return the error of a source that can't be used."""
+    return HandlerFailed("source_failed", f"{one_line(message, LONGEST)}\n{hint}")
+
+
+def cleaned(error: HandlerFailed, secrets: Iterable[str]) -> HandlerFailed:
+    """Return ``error`` without any of ``secrets``."""
+    text = str(error)
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return HandlerFailed(error.kind, text)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error, without the excerpt of the statement."""
+    text = str(error).strip() or type(error).__name__
+    return text.split("\n", 1)[0].strip()

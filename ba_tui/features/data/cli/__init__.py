@@ -1,1 +1,1 @@
-"""``ba data``: the commands, and rows as text. May import what the command line may."""
+"""The commands ``ba data`` and ``ba report``. May import what the command line may."""

@@ -1,4 +1,4 @@
-"""``ba report``: reports that sessions exported, worked out again with the same or other files, without a model."""
+"""``ba report``: runs exported reports again with the same or other files, without a model."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, with_hint
-from ba_tui.features.data.cli.opened import INFRASTRUCTURE, OK, ProgressLine
+from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.reports.runs import (
+    FigureChange,
+    ReportRun,
+    ReportRunner,
+    ResultChange,
+    found_report,
+    given_files,
+    shown,
+    summary,
+)
+from ba_tui.features.data.analysis.reports.values import Report
+from ba_tui.features.data.cli.engine import INFRASTRUCTURE, OK, ProgressLine
+from ba_tui.features.data.tools.data_engine import temporary_place
 from ba_tui.resources import places
 
-if TYPE_CHECKING:
-    from ba_tui.features.data.analysis.reports.running import FigureChange, ReportRun, ResultChange
-    from ba_tui.features.data.analysis.reports.values import Report
-
 CHANGED = 6
-"""The exit code when something is not as the report says."""
+"""Exit code when a result differs from the report."""
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,24 +44,21 @@ def about() -> None:
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A report: its .py or .ipynb, or the folder of data.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A report: its .py or .ipynb, or its data folder.")],
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", metavar="[TABLE=]FILE", help="Read a table from this file instead. Can be repeated."),
+        typer.Option("--data", metavar="[TABLE=]FILE", help="Read a table from this file instead; repeatable."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     cwd: Cwd = None,
 ) -> int:
-    """Ask the questions of a report again, with its own files or next month's, and list what changed.
+    """Run the queries of a report again, with its own or other files, and list what changed.
 
     \b
     The queries run in ba's data engine; the script itself is not run. Exit codes:
       0 nothing changed · 1 an option is wrong · 2 a file can't be read
       6 something changed · 130 interrupted
     """
-    from ba_tui.features.data.analysis.errors import AnalysisError  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.features.data.analysis.reports.running import found_report, given_files  # noqa: PLC0415
-
     folder = folder_of(cwd)
     report, beside = found_report(folder / file)
     named = given_files(report, _pairs(data or ()))
@@ -63,13 +70,13 @@ def run(
     if as_json:
         print_line(json.dumps(asdict(found), indent=2, ensure_ascii=False))
     else:
-        _told(found)
+        _print_run(found)
     return CHANGED if found.changed else OK
 
 
-def _pairs(given: list[str] | tuple[()]) -> dict[str, str]:
+def _pairs(options: list[str] | tuple[()]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for each in given:
+    for each in options:
         name, sign, file = each.partition("=")
         if sign and not name.isidentifier():
             name, file = "", each
@@ -82,11 +89,7 @@ def _pairs(given: list[str] | tuple[()]) -> dict[str, str]:
 
 
 def _run(folder: Path, report: Report, beside: Path, data: dict[str, str]) -> ReportRun:
-    from ba_tui.features.data.analysis.engine import Analysis  # noqa: PLC0415 - see run
-    from ba_tui.features.data.analysis.reports.running import ReportRunner  # noqa: PLC0415
-    from ba_tui.features.data.tools.data_engine import temporary_place  # noqa: PLC0415
-
-    # The files that the report was made of are named by its reader, as those of --data are.
+    # The user runs the report, so its own files are approved like those of --data.
     files = [(beside.parent / each.path).parent for table in report.tables for each in table.files]
     outside = [beside, *files, *(Path(each).parent for each in data.values())]
     engine = Analysis(temporary_place(load(folder).settings, places(), folder, outside))
@@ -99,7 +102,7 @@ def _run(folder: Path, report: Report, beside: Path, data: dict[str, str]) -> Re
             runner.run(engine.close())
 
 
-def _told(found: ReportRun) -> None:
+def _print_run(found: ReportRun) -> None:
     for result in found.results:
         for line in _result_lines(result):
             print_line(line)
@@ -114,8 +117,6 @@ def _told(found: ReportRun) -> None:
 
 
 def _result_lines(result: ResultChange) -> list[str]:
-    from ba_tui.features.data.analysis.reports.changes import summary  # noqa: PLC0415 - see run
-
     if result.failed:
         return [f"{result.handle}: could not be worked out: {result.failed}"]
     if result.kept:
@@ -128,8 +129,6 @@ def _result_lines(result: ResultChange) -> list[str]:
 
 
 def _figure_line(change: FigureChange) -> str:
-    from ba_tui.features.data.analysis.reports.changes import shown  # noqa: PLC0415 - see run
-
     figure: Any = change.figure
     now = change.gone or f"is {shown(change.now)} now"
     return f"“{figure.text}” of an answer ({figure.handle}.{figure.column}): {now}"

@@ -1,1 +1,1 @@
-"""What a session does with its data engine: queries of models and people, mentions. May import what tools may."""
+"""The tools of a session over its data, and what faces see of the data. May import the base and ``analysis``."""

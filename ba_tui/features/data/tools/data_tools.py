@@ -1,9 +1,11 @@
-"""The data engine of a session with all that uses it: the tool for queries, mentions, and whether there is data."""
+"""The data tools of a session, and mentions of data in prompts."""
 
 from __future__ import annotations
 
 import asyncio
 import glob
+import hashlib
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,66 +13,195 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ba_tui.context.session_data import dataset_kind
+from ba_tui.context.mentions import dataset_kind
+from ba_tui.core.displays import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.mentions import Suggestion
-from ba_tui.core.ports.rooms import MarkedShare
-from ba_tui.core.ports.tables import Catalogue, Column, DatasetProfile, Page, Provenance, Share, UsedData
+from ba_tui.core.ports.context import Suggestion
+from ba_tui.core.ports.datasets import OutputFormat, PythonSession, SourceInfo
+from ba_tui.core.ports.sessions import ReadHistory, nothing_said
+from ba_tui.core.ports.settings import Share
+from ba_tui.core.ports.tables import (
+    Arrangement,
+    Catalogue,
+    Column,
+    ColumnProfile,
+    Dataset,
+    DatasetProfile,
+    FoundRows,
+    Page,
+    Provenance,
+    QueryResult,
+    TrapFinding,
+    UsedData,
+)
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
+from ba_tui.feature import SessionContext
 from ba_tui.features.data.analysis.card import MOST_CHARS, card
-from ba_tui.features.data.analysis.engine import Analysis
+from ba_tui.features.data.analysis.engine import Analysis, Listener
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.files import DataFiles
-from ba_tui.features.data.analysis.metrics.definitions import Metrics
+from ba_tui.features.data.analysis.metric_queries import described
+from ba_tui.features.data.analysis.metrics import Metrics
 from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.analyse_data import NAME as ANALYSE
-from ba_tui.features.data.tools.analyse_data import AnalysisPlace, analyse_data_tool
-from ba_tui.features.data.tools.chart import NAME as CHART
-from ba_tui.features.data.tools.chart import chart_tool
-from ba_tui.features.data.tools.copying import Copying
-from ba_tui.features.data.tools.data_engine import DataAccess, DataNearby, engine_place, muted_traps
-from ba_tui.features.data.tools.data_quality import NAME as QUALITY
-from ba_tui.features.data.tools.data_quality import data_quality_tool
-from ba_tui.features.data.tools.masking import Masking
-from ba_tui.features.data.tools.query_data import NAME as QUERY
-from ba_tui.features.data.tools.query_data import QueryMeans, query_data_tool, rows_text
-from ba_tui.features.data.tools.secret_columns import SecretColumns
-from ba_tui.features.data.tools.source_places import SourceSetup
-from ba_tui.features.data.tools.source_queries import SourceQueries
-from ba_tui.permissions.secrets.disguises import KnownSearch
+from ba_tui.features.data.tools.data_engine import DataAccess, agreed_metrics, engine_place, muted_traps
+from ba_tui.features.data.tools.exports import CopyExports, ExportRules, SessionExports
+from ba_tui.features.data.tools.masking import ColumnMasks, SecretColumns
+from ba_tui.features.data.tools.python_kernels import KERNEL, Kernels, PythonPlace, SessionPython, kernel_tool
+from ba_tui.features.data.tools.query_data import ANALYSE as ANALYSE
+from ba_tui.features.data.tools.query_data import CHART as CHART
+from ba_tui.features.data.tools.query_data import QUALITY as QUALITY
+from ba_tui.features.data.tools.query_data import QUERY as QUERY
+from ba_tui.features.data.tools.query_data import (
+    AnalysisPlace,
+    QueryContext,
+    analyse_data_tool,
+    chart_tool,
+    data_quality_tool,
+    described_query,
+    query_data_tool,
+    rows_text,
+)
+from ba_tui.features.data.tools.sources import SourceQueries, SourceSetup
+from ba_tui.ingress import Ingress
+from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings.editing import add_item
 from ba_tui.tools.definitions import Definition
 
-# Data in prompts: tables (``R3``), cells (``R3[B2:C9]``), columns (``sales.region``), patterns of files
-# (``data/*.csv``), parts of files (``book.xlsx#Sheet1``) and agreed definitions (``revenue``).
+PREVIEW_ROWS = 1_000
+"""Rows of a source's table in a preview."""
+
+
+@frozen
+class SessionSources:
+    """Implements core.ports.datasets.DataSources."""
+
+    sources: Sources
+
+    def listed(self) -> tuple[SourceInfo, ...]:
+        return tuple(
+            SourceInfo(place.name, place.engine, self.sources.known_tables(place.name))
+            for place in self.sources.places.values()
+        )
+
+    async def tables(self, source: str) -> tuple[str, ...]:
+        return await self.sources.tables(source)
+
+    async def preview(self, source: str, table: str) -> str:
+        # The table name comes from the source's own list.
+        sql = f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}"  # noqa: S608
+        return (await self.sources.query(source, sql)).handle
+
+
+class SessionData:
+    """Implements core.ports.datasets.Datasets. ``results`` stores what tools printed, ``history`` returns
+    events."""
+
+    def __init__(
+        self,
+        engine: Analysis,
+        sources: Sources,
+        masking: ColumnMasks,
+        rules: ExportRules,
+        results: Artifacts,
+        history: ReadHistory = nothing_said,
+        python: PythonSession | None = None,
+    ) -> None:
+        self._analysis = engine
+        self._masking = masking
+        self._results = results
+        self.sources = SessionSources(sources)
+        self.exports = SessionExports(engine, rules, history)
+        self.python = python
+
+    @property
+    def begun(self) -> bool:
+        return self._analysis.begun
+
+    async def catalogue(self) -> Catalogue:
+        return await self._analysis.catalogue()
+
+    async def register(
+        self, source: str, *, part: str = "", on_progress: Listener | None = None
+    ) -> tuple[Dataset, ...]:
+        return await self._analysis.register(source, part=part, on_progress=on_progress)
+
+    async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
+        file = await asyncio.to_thread(self._kept, text, format, ref)
+        return (await self._analysis.register(str(file)))[0]
+
+    async def unmask(self, column: str) -> None:
+        await self._masking.allow(column)
+
+    async def findings(self, name: str) -> tuple[TrapFinding, ...]:
+        return (await self._analysis.catalogue()).findings_of(name)
+
+    async def mute(self, finding: TrapFinding, *, muted: bool) -> None:
+        found = await self._analysis.catalogue()
+        files = next((each.files for each in found.datasets if each.name == finding.dataset), ())
+        paths = [each.path for each in files]
+        await asyncio.to_thread(self._analysis.muted.mute, finding.trap, paths, muted=muted)
+
+    async def query(self, sql: str) -> QueryResult:
+        return await self._analysis.query(sql)
+
+    async def page(
+        self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
+    ) -> Page:
+        return await self._analysis.page(name, arrangement, offset=offset, limit=limit)
+
+    async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
+        return await self._analysis.column(name, column, arrangement)
+
+    async def find(
+        self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
+    ) -> tuple[FoundRows, ...]:
+        return await self._analysis.find(name, ranges, most=most, timeout=timeout)
+
+    async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
+        return await self._analysis.charts.compute(wanted, arrangement)
+
+    def _kept(self, text: str, format: OutputFormat, ref: str | None) -> Path:
+        """Return a file in the engine's inbox with the output of a tool."""
+        source = self._results.path(ref) if ref else None
+        name = ref.rpartition("/")[2] if ref else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        file = self._analysis.make_inbox() / f"output_{name[:8]}.{format}"
+        if not file.exists():
+            if source:
+                shutil.copyfile(source, file)
+            else:
+                file.write_text(text, encoding="utf-8", errors="replace")
+        return file
+
+
+# Mentions name tables (``R3``), cells (``R3[B2:C9]``), columns (``sales.region``), file patterns (``data/*.csv``),
+# parts of files (``book.xlsx#Sheet1``) and agreed definitions (``revenue``).
+
 
 HEAD = 50
-"""Rows of a result that come with its mention."""
+"""Rows of a result in the text of its mention."""
 MOST_CELLS = 5_000
 LEAST_CHARS = 800
-"""Room for the profile of one of many tables."""
+"""Least characters for the profile of one of several tables."""
 SHARES: Mapping[Share, str] = {
     "schema": "names and types",
     "aggregates": "names, types and statistics",
     "sample": "names, types, statistics and some values",
 }
-SHARED = regex(r"(?m)^Shared of (\S+): ")
-"""The line of a profile that says what of the data is shared."""
 ELSEWHERE = "Query it with query_data and source."
 PROFILE = "This is a profile; the rows were not given. Query them with query_data."
 FRESH = 3.0
-"""Seconds for which what was offered holds."""
+"""Seconds before the list of suggestions is refreshed."""
 _RESULT = regex(r"(?i)R\d+")
 _MENTION = regex(r"([^\W\d]\w*)(?:\[([A-Za-z]{1,3})(\d{1,9})(?::([A-Za-z]{1,3})(\d{1,9}))?\]|\.(.+))?")
 
 
 @frozen
 class CellRange:
-    """Columns and rows from 0, the last ones included: ``B2:C9`` begins in the second row of data."""
+    """Columns and rows counted from 0, the last included: ``B2:C9`` starts in the second row of data."""
 
     columns: tuple[int, int]
     rows: tuple[int, int]
@@ -78,7 +209,7 @@ class CellRange:
 
 @frozen
 class TableName:
-    """What a mention names: a table, or one ``column`` or some ``cells`` of it."""
+    """The table that a mention names, and optionally one ``column`` or a range of ``cells``."""
 
     table: str
     column: str = ""
@@ -86,7 +217,7 @@ class TableName:
 
 
 def table_name(text: str) -> TableName | None:
-    """Return what ``text`` names; None where it can't be the name of data."""
+    """Parse the name of data in a mention; None when ``text`` can't be one."""
     found = _MENTION.fullmatch(text)
     if found is None:
         return None
@@ -100,18 +231,18 @@ def table_name(text: str) -> TableName | None:
 
 @frozen
 class SharedValues:
-    """What a mention gives of values: ``share`` for files, without those that ``masking`` hides; each of ``sources``
-    has its own. ``secret`` learns the secrets of the data that a mention gives."""
+    """Rules for the values in a mention: the ``share`` of files, the columns hidden by ``masking``, and ``sources``
+    with a share each. ``secret`` learns the secrets in mentioned data."""
 
     share: Share
-    masking: Masking
+    masking: ColumnMasks
     sources: Sources
     secret: SecretColumns
 
 
 class MentionedTables:
-    """context.session_data.MentionedData. ``files`` may be read; ``shared``: what of their values a mention gives;
-    ``metrics`` are mentioned by name too."""
+    """Implements context.ports.MentionedData. ``files`` may be read; ``shared`` limits the values in a mention;
+    ``metrics`` can be mentioned by name."""
 
     def __init__(self, analysis: Analysis, files: DataFiles, shared: SharedValues, metrics: Metrics) -> None:
         self._analysis = analysis
@@ -140,7 +271,6 @@ class MentionedTables:
         return bool(_places(named, page.columns)) and (named.cells is None or named.cells.rows[0] < page.total)
 
     def remote(self, text: str) -> bool:
-        """See MentionedData."""
         del text
         return False
 
@@ -168,8 +298,6 @@ class MentionedTables:
         if metric := await asyncio.to_thread(self._metrics.find, text):
             if metric.trouble:
                 raise UsageError(f"The metric {metric.name} can't be used: {metric.trouble}.", "Correct its file.")
-            from ba_tui.features.data.analysis.metrics.use import described  # noqa: PLC0415 - few projects have definitions
-
             return ToolResult(described(metric))
         named = table_name(text) or TableName(text)
         if named.table in self._sources.places:
@@ -189,17 +317,17 @@ class MentionedTables:
         rows = [tuple(row[place] for place in places) for row in page.rows[: max(1, MOST_CELLS // max(1, len(places)))]]
         title = f"{count(page.total, 'row')}, {count(len(page.columns), 'column')}; {_extent(page, len(rows))}"
         rows, notes = await self._masking.rows(columns, rows, await self._origin(named.table))
-        told = [f"Note: {note}" for note in notes]
-        return ToolResult("\n".join([title, *told, *rows_text(columns, rows)]), kind="table")
+        remarks = [f"Note: {note}" for note in notes]
+        return ToolResult("\n".join([title, *remarks, *rows_text(columns, rows)]), kind="table")
 
     async def _origin(self, table: str) -> Provenance:
-        """Where the rows of a table come from."""
+        """Return the provenance of a table's rows."""
         results = (await self._analysis.catalogue()).results
         found = next((each.provenance for each in results if each.handle.lower() == table.lower()), None)
         return found or Provenance("", (UsedData(table, table, ()),))
 
     async def _of_source(self, named: TableName) -> ToolResult:
-        """The columns of a source's table, or its tables where none is named."""
+        """Return the columns of a source's table, or the list of its tables when none is named."""
         place = self._sources.place(named.table)
         if not named.column:
             tables = ", ".join(await self._sources.tables(place.name)) or "none"
@@ -228,10 +356,10 @@ class MentionedTables:
             profile = replace(profile, columns=tuple(columns))
         return ToolResult(self._card(profile, MOST_CHARS))
 
-    # What is offered while a name is typed
+    # Suggestions while the user types a name
 
     def refresh(self) -> None:
-        """Look again which tables there are, in the background, when that is a while ago."""
+        """Refresh the list of tables in the background when it is older than ``FRESH``."""
         idle = self._reading is None or self._reading.done()
         if self._analysis.begun and idle and time.monotonic() - self._since > FRESH:
             self._reading = asyncio.get_running_loop().create_task(self._look())
@@ -242,7 +370,7 @@ class MentionedTables:
         self._since = time.monotonic()
 
     def tables(self) -> Sequence[Suggestion]:
-        """Results, the newest first, and datasets."""
+        """Return results, the newest first, then datasets and sources."""
         results = [
             Suggestion("table", each.handle, each.handle, f"{count(each.rows, 'row')}: {_names(each.columns)}")
             for each in reversed(self._known.results)
@@ -254,7 +382,7 @@ class MentionedTables:
         return [*results, *datasets, *self._of_sources()]
 
     def _of_sources(self) -> Iterator[Suggestion]:
-        """Sources, and their tables once they were listed."""
+        """Yield sources and those of their tables that were listed before."""
         for place in self._sources.places.values():
             yield Suggestion("table", place.name, place.name, f"source, {place.engine}")
             for table in self._sources.known_tables(place.name) or ():
@@ -262,14 +390,14 @@ class MentionedTables:
                 yield Suggestion("table", name, name, f"table on {place.engine}")
 
     def metrics(self) -> Sequence[Suggestion]:
-        """Agreed definitions. Blocks."""
+        """Return the usable metric definitions. Blocks."""
         return [
             Suggestion("metric", "", each.name, one_line(each.description or each.sql, 60))
             for each in self._metrics.usable()
         ]
 
     def columns(self) -> Sequence[Suggestion]:
-        """Columns of datasets."""
+        """Return the columns of datasets."""
         return [
             Suggestion("column", _written(f"{each.name}.{column.name}"), f"{each.name}.{column.name}", column.type)
             for each in self._known.datasets
@@ -278,13 +406,13 @@ class MentionedTables:
 
 
 def _source(text: str) -> tuple[str, str]:
-    """A path or pattern, and the sheet or table behind its last ``#``."""
+    """Split a path or pattern from the sheet or table after its last ``#``."""
     source, sign, part = text.rpartition("#")
     return (source, part) if sign and dataset_kind(source) else (text, "")
 
 
 def _places(named: TableName, columns: Sequence[Column]) -> Sequence[int]:
-    """The columns that a mention means, counted from 0."""
+    """Return the positions of the mentioned columns, counted from 0."""
     every = range(len(columns))
     if named.cells:
         first, last = named.cells.columns
@@ -299,7 +427,7 @@ def _extent(page: Page, shown: int) -> str:
 
 
 def _place(letters: str) -> int:
-    """A spreadsheet's name of a column, counted from 0: A is 0, AA is 26."""
+    """Convert a spreadsheet's column letters to a position: A is 0, AA is 26."""
     place = 0
     for letter in letters.upper():
         place = 26 * place + ord(letter) - ord("A") + 1
@@ -314,56 +442,54 @@ def _written(name: str) -> str:
     return f'"{name}"' if " " in name else name
 
 
-@frozen
-class DataTools:
-    """``tools`` without their guards, ``query`` among them. The helpers of ``engine`` and ``sources`` start when
-    something is asked of them."""
+class DataSession:
+    """The data objects of one session. Helper processes start with the first request."""
 
-    engine: Analysis
-    query: Tool
-    tools: tuple[Tool, ...]
-    tables: MentionedTables
-    nearby: DataNearby
-    shares: tuple[MarkedShare, ...]
-    sources: Sources
-    masking: Masking
+    def __init__(self, context: SessionContext) -> None:
+        scope, permissions, where = context.scope, context.permissions, context.where
+        workspace, settings, judge = permissions.workspace, context.loaded.settings, permissions.policy.judge
+        options, definitions = settings.analysis, context.definitions
+        exports = ExportRules(workspace, context.builtin["write_file"], judge, context.ahead)
+        metrics = agreed_metrics(where, context.offered(Ingress))
+        access = DataAccess(workspace, context.builtin["read_file"], judge, exports, metrics)
 
-    def needed(self) -> tuple[str, ...]:
-        """The tools to list now: none before there is data. Blocks."""
-        return tuple(tool.name for tool in self.tools) if self.sources.places or self.nearby.found() else ()
+        files = access.files()
+        place = engine_place(scope.folder, settings, files, permissions.sandbox)
+        self.engine = engine = Analysis(place, muted_traps(where.state, settings))
+        setup = SourceSetup(settings, where, permissions.sandbox, workspace.root)
+        self.sources = sources = Sources(setup.places(place), engine)
+        masking = ColumnMasks(options.unmasked, engine, partial(add_item, where, "analysis.unmasked"))
+        self.kernels = Kernels(PythonPlace(permissions, scope.folder, settings, context.shell.inherited()), engine)
+
+        queries = SourceQueries(sources)
+        self.query = described_query(definitions[QUERY], queries, metrics)
+        """The query tool with the sources and definitions of this session."""
+        querying = QueryContext(engine, files, access.concern, queries, masking, CopyExports(engine, exports), metrics)
+        analysing = AnalysisPlace(engine, place.worker, options.share, options.fiscal_year_start)
+        secret = SecretColumns(engine.texts, permissions.sharing.search)
+        data = (
+            query_data_tool(self.query, querying),
+            chart_tool(definitions[CHART], engine, workspace, access.asks),
+            analyse_data_tool(definitions[ANALYSE], analysing, access.concern),
+            data_quality_tool(definitions[QUALITY], engine, access.concern),
+        )
+        tools = (*map(secret.learning, data), kernel_tool(definitions[KERNEL], self.kernels, scope.modalities))
+        self.tools = {tool.name: tool for tool in tools}
+        self.tables = MentionedTables(engine, files, SharedValues(options.share, masking, sources, secret), metrics)
+        self.datasets = SessionData(
+            engine, sources, masking, exports, scope.results, scope.history, SessionPython(self.kernels, exports)
+        )
+        """The port ``Datasets`` for faces."""
+        self.shared = f"profiles give {SHARES[options.share]} (analysis.share)"
+        """A line about the values that profiles share with models."""
 
     async def close(self) -> None:
-        """End the helpers."""
+        """End the helper processes."""
+        await self.kernels.close()
         await self.sources.close()
         await self.engine.close()
 
 
-def data_tools(
-    definitions: Mapping[str, Definition],
-    access: DataAccess,
-    setup: SourceSetup,
-    folder: Path | None,
-    search: KnownSearch,
-) -> DataTools:
-    """Return those of the session in ``folder``; None: of one that keeps nothing. ``search`` learns the secrets of the
-    data."""
-    files = access.files()
-    place = engine_place(folder, setup.settings, files, setup.sandbox)
-    engine = Analysis(place, muted_traps(setup.where.state, setup.settings))
-    given = setup.settings.analysis
-    sources = Sources(setup.places(place), engine)
-    masking = Masking(given.unmasked, engine, partial(add_item, setup.where, "analysis.unmasked"))
-    copying = Copying(engine, access.exports)
-    means = QueryMeans(engine, files, access.concern, SourceQueries(sources), masking, copying, access.metrics)
-    secret = SecretColumns(engine.texts, search)
-    query = secret.learning(query_data_tool(definitions[QUERY], means))
-    chart = chart_tool(definitions[CHART], engine, access.workspace, access.asks)
-    analysing = AnalysisPlace(engine, place.worker, given.share, given.fiscal_year_start)
-    analyse = analyse_data_tool(definitions[ANALYSE], analysing, access.concern)
-    tables = MentionedTables(engine, files, SharedValues(given.share, masking, sources, secret), access.metrics)
-    quality = data_quality_tool(definitions[QUALITY], engine, access.concern)
-    nearby = DataNearby(access.workspace.root, engine)
-    shared = f"profiles give {SHARES[given.share]} (analysis.share)"
-    shares = (MarkedShare("Data", SHARED, "", lambda _: shared if engine.begun else ""),)
-    tools = (query, *map(secret.learning, (chart, analyse, quality)))
-    return DataTools(engine, query, tools, tables, nearby, shares, sources, masking)
+def data_tool(definition: Definition, session: DataSession) -> Tool:
+    """Return the tool of the session that ``definition`` describes."""
+    return session.tools[definition.name]

@@ -1,44 +1,51 @@
-"""Files that a person has written of the session's data: tables, charts and reports, where the rules allow it."""
+"""Exports of session data: tables, charts, reports, and results of COPY … TO."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
-from ba_tui.core.displays.charts import PICTURES, Chart, PictureFormat
+from ba_tui.core.displays import PICTURES, Chart, PictureFormat
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation
+from ba_tui.core.ports.datasets import ExportedFile, NeedsConfirmation
+from ba_tui.core.ports.sessions import ReadHistory
 from ba_tui.core.ports.tables import Arrangement
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import byte_size
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import Analysis, ExportFormat, Listener
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.permissions.verdicts import Deny, JudgedCall, Judgement
 from ba_tui.processes.scratch import scratch
-from ba_tui.tools.builtin.recall import ReadHistory
 from ba_tui.tools.editing.disk import place_file
-from ba_tui.tools.editing.placing import place_together
+from ba_tui.tools.editing.transaction import place_together
 from ba_tui.write_ahead import WriteAhead
 
+T = TypeVar("T")
 ENDINGS: dict[str, PictureFormat] = {f".{name}": name for name in PICTURES}
 FORMATS: dict[str, ExportFormat] = {f".{name}": name for name in get_args(ExportFormat)}
 
 
 def picture_format(path: str) -> PictureFormat:
-    """The format of a picture by its ending. Raises UsageError for any other."""
-    format = ENDINGS.get(Path(path).suffix.lower())
+    """Return the picture format of a file name. Raises UsageError for unknown endings."""
+    return _format(path, ENDINGS)
+
+
+def _format(path: str, known: Mapping[str, T]) -> T:
+    format = known.get(Path(path).suffix.lower())
     if format is None:
-        raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(ENDINGS)}.")
+        raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(known)}.")
     return format
 
 
 @frozen
 class ExportRules:
-    """Where the person's exports may go: what the rules allow ``writer`` to write. What would be asked is allowed: the
-    person asks for it. ``ahead`` lists the files of an export until all of them are written."""
+    """The rules for exports by the user: a path is allowed unless a rule denies ``writer`` to write it; asking is
+    unnecessary, as the user requested the export. ``ahead`` logs the files of an export until all are written."""
 
     workspace: Workspace
     writer: Tool
@@ -46,7 +53,7 @@ class ExportRules:
     ahead: WriteAhead
 
     def target(self, path: str) -> Path:
-        """Return the absolute path. Raises BaError where nothing may be written. Blocks."""
+        """Return the absolute path. Raises BaError when it may not be written. Blocks."""
         target = self.workspace.resolve(path)
         judged = self.judge(JudgedCall(self.writer, {"path": str(target), "content": ""}, self.workspace.root))
         if isinstance(judged, Deny):
@@ -56,60 +63,116 @@ class ExportRules:
         return target
 
     def concern(self, target: Path) -> str:
-        """Why the person should say so once more; empty when nothing is to be said. Blocks."""
+        """Return why the user must confirm writing ``target``; empty when no confirmation is needed. Blocks."""
         away = "" if self.workspace.contains(target) else "lies outside the folders of this session"
         return " and ".join(filter(None, (away, "exists already" if os.path.lexists(target) else "")))
 
 
+@frozen
 class SessionExports:
-    """core.ports.datasets.DataExports. ``history``: what was said, for reports."""
+    """Implements core.ports.datasets.DataExports. ``history`` returns the events that reports quote."""
 
-    def __init__(self, analysis: Analysis, rules: ExportRules, history: ReadHistory) -> None:
-        self._analysis = analysis
-        self._rules = rules
-        self._history = history
+    analysis: Analysis
+    rules: ExportRules
+    history: ReadHistory
 
-    async def table(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
-        kind = FORMATS.get(Path(path).suffix.lower())
-        if kind is None:
-            raise UsageError(f"{path} has no ending of a known format.", f"Known are {', '.join(FORMATS)}.")
+    async def table(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> ExportedFile:
+        kind = _format(path, FORMATS)
         target = await self._target(path, confirmed=confirmed)
-        async with self._analysis.exported(name, kind, arrangement) as file:
+        async with self.analysis.exported(name, kind, arrangement) as file:
             return await self._placed(file, target, confirmed=confirmed)
 
-    async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+    async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> ExportedFile:
         format = picture_format(path)
         target = await self._target(path, confirmed=confirmed)
-        async with self._analysis.charts.picture(chart, format) as file:
+        async with self.analysis.charts.picture(chart, format) as file:
             return await self._placed(file, target, confirmed=confirmed)
 
     async def _target(self, path: str, *, confirmed: bool) -> Path:
-        """Where a file may be written. Raises BaError where it may not, or the person should say so first."""
-        target = await asyncio.to_thread(self._rules.target, path)
-        if not confirmed and (why := await asyncio.to_thread(self._rules.concern, target)):
-            raise NeedsConfirmation(f"{self._rules.workspace.shown(target)} {why}.")
+        """Return the path to write. Raises BaError when it is denied or needs confirmation."""
+        target = await asyncio.to_thread(self.rules.target, path)
+        if not confirmed and (why := await asyncio.to_thread(self.rules.concern, target)):
+            raise NeedsConfirmation(f"{self.rules.workspace.shown(target)} {why}.")
         return target
 
-    async def _placed(self, file: Path, target: Path, *, confirmed: bool) -> Exported:
-        shown = self._rules.workspace.shown(target)
-        return Exported(shown, await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown))
+    async def _placed(self, file: Path, target: Path, *, confirmed: bool) -> ExportedFile:
+        shown = self.rules.workspace.shown(target)
+        return ExportedFile(shown, await asyncio.to_thread(place_file, file, target, overwrite=confirmed, shown=shown))
 
     async def report(
         self, path: str, *, title: str, confirmed: bool = False, on_progress: Listener | None = None
-    ) -> Exported:
-        from ba_tui.features.data.tools.reports import ReportWriter, check_format, data_folder, reported_session  # noqa: PLC0415
+    ) -> ExportedFile:
+        from ba_tui.features.data.tools.reports import (  # noqa: PLC0415 - few sessions export a report
+            ReportWriter,
+            check_format,
+            data_folder,
+            reported_session,
+        )
 
         check_format(Path(path))
-        target = await asyncio.to_thread(self._rules.target, path)
-        shown = self._rules.workspace.shown(target)
+        target = await asyncio.to_thread(self.rules.target, path)
+        shown = self.rules.workspace.shown(target)
         beside = data_folder(target)
         for each in (target, *((beside,) if beside.exists() else ())):
-            if not confirmed and (why := await asyncio.to_thread(self._rules.concern, each)):
-                raise NeedsConfirmation(f"{self._rules.workspace.shown(each)} {why}.")
-        said = await asyncio.to_thread(reported_session, title, await self._history())
+            if not confirmed and (why := await asyncio.to_thread(self.rules.concern, each)):
+                raise NeedsConfirmation(f"{self.rules.workspace.shown(each)} {why}.")
+        said = await asyncio.to_thread(reported_session, title, await self.history())
         with scratch("report") as made:
-            files = await ReportWriter(self._analysis).write(said, target, made, on_progress)
+            files = await ReportWriter(self.analysis).write(said, target, made, on_progress)
             size = await asyncio.to_thread(
-                place_together, files, self._rules.ahead, "the export of a report", self._rules.workspace.shown
+                place_together, files, self.rules.ahead, "the export of a report", self.rules.workspace.shown
             )
-        return Exported(shown, size)
+        return ExportedFile(shown, size)
+
+
+# COPY … TO in a query: the rows become a result, which is exported to a new file like any other.
+
+_COPY = regex(
+    r"(?is)\s*copy\s+(?:\((?P<query>.*)\)|(?P<table>[\w.\"]+))\s+to\s+'(?P<file>[^']+)'\s*"
+    r"(?:\(\s*format\s+'?(?P<format>\w+)'?\s*(?:,\s*header(?:\s+true)?\s*)?\))?\s*;?\s*"
+)
+
+
+@frozen
+class CopyTo:
+    """A parsed COPY: the rows of ``query`` go to ``file``."""
+
+    query: str
+    file: str
+
+
+def copy_to(sql: str) -> CopyTo | None:
+    """Parse a COPY … TO; None for other statements, including COPY with further options."""
+    found = _COPY.fullmatch(sql)
+    if found is None or (found["format"] and not found["file"].lower().endswith(f".{found['format'].lower()}")):
+        return None
+    return CopyTo(found["query"] or f"FROM {found['table']}", found["file"])
+
+
+@frozen
+class CopyExports:
+    """Writes results of ``analysis`` to new files that ``rules`` allow."""
+
+    analysis: Analysis
+    rules: ExportRules
+
+    def checked(self, copy: CopyTo) -> Path:
+        """Return the path to write. Blocks.
+
+        Raises:
+            UsageError: the ending is unknown, the path is denied, or the file exists.
+        """
+        _format(copy.file, FORMATS)
+        target = self.rules.target(copy.file)
+        if target.exists() or target.is_symlink():
+            shown = self.rules.workspace.shown(target)
+            raise UsageError(f"{shown} exists already, and a query replaces no file.", "Choose another name.")
+        return target
+
+    async def write(self, copy: CopyTo, handle: str) -> str:
+        """Write the result ``handle`` and return a line for the model. Raises BaError."""
+        target = await asyncio.to_thread(self.checked, copy)
+        shown = self.rules.workspace.shown(target)
+        async with self.analysis.exported(handle, FORMATS[target.suffix.lower()]) as file:
+            size = await asyncio.to_thread(place_file, file, target, overwrite=False, shown=shown)
+        return f"Written to {shown} ({byte_size(size)})."

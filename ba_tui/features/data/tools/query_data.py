@@ -1,79 +1,85 @@
-"""The tool query_data: SQL on the session's data, and what the model reads of a result.
-
-What runs the query, and refuses whatever does more than read, is the engine in the room analysis.
-"""
+"""The tools ``query_data`` (SQL on the session's data), ``data_quality``, ``analyse_data`` and ``chart``, and what the
+model reads of a result. The engine runs the query and refuses statements that do more than read."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
 
-from ba_tui.core.ports.tables import Cell, Column, Finding, Progress, QueryResult, Row
-from ba_tui.core.results import Source, Table, ToolResult
-from ba_tui.core.text.wording import clipped, count, one_line
-from ba_tui.core.tool import Call, Concern, Effect, OutputLevel, Tool, ToolFacts
+from ba_tui.context.mentions import dataset_kind
+from ba_tui.core.displays import Chart, ChartRequest, PictureFormat
+from ba_tui.core.errors import UsageError
+from ba_tui.core.ports.settings import Share
+from ba_tui.core.ports.tables import Cell, Column, DatasetProfile, Progress, QueryResult, Row, TrapFinding
+from ba_tui.core.results import Display, Prose, Source, Table, ToolResult
+from ba_tui.core.text.wording import byte_size, clipped, correction, count, one_line
+from ba_tui.core.tool import Call, Concern, OutputLevel, Tool
 from ba_tui.core.values import frozen
+from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
+from ba_tui.features.data.analysis.card import card
+from ba_tui.features.data.analysis.charts import description
+from ba_tui.features.data.analysis.comparison import Comparison, comparison_lines
 from ba_tui.features.data.analysis.engine import Analysis, Listener
-from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.errors import AnalysisError, UnknownTable
 from ba_tui.features.data.analysis.files import DataFiles
-from ba_tui.features.data.analysis.metrics.definitions import Metrics
-from ba_tui.features.data.tools.copying import Copying, copy_to
-from ba_tui.features.data.tools.masking import Masking
-from ba_tui.features.data.tools.source_queries import SourceQueries
+from ba_tui.features.data.analysis.forecast import ForecastRequest, forecast
+from ba_tui.features.data.analysis.metric_queries import MetricFinding, differences, expanded_query, offer
+from ba_tui.features.data.analysis.metrics import Metrics
+from ba_tui.features.data.tools.exports import CopyExports, copy_to, picture_format
+from ba_tui.features.data.tools.masking import ColumnMasks
+from ba_tui.features.data.tools.sources import SourceQueries
+from ba_tui.permissions.paths import Workspace, is_secret
+from ba_tui.processes.worker_values import WorkerSettings
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.failed import Failed
+from ba_tui.tools.editing.disk import place_file
+from ba_tui.tools.failures import ToolFailure
 
-if TYPE_CHECKING:
-    from ba_tui.features.data.analysis.metrics.check import MetricFinding
-
-NAME = "query_data"
+QUERY = "query_data"
 CELL_CHARS = 500
 COLUMN_CHARS = 3_000
-"""The longest list of columns and types."""
+"""Most characters of the list of columns and types."""
 PROOF_CHARS = 700
-"""The longest proof that is shown to the model; a part of one is of no use."""
+"""Most characters of a proof; longer ones are left out, as a part would be useless."""
 STEP = 0.1
-"""A share of progress that is worth a line."""
+"""Progress between two reported lines."""
 READS = "Only statements that read can run: SELECT, WITH, FROM, DESCRIBE, SHOW, SUMMARIZE, EXPLAIN."
 REST = "[… more: query this result with LIMIT and OFFSET]"
 
 
 @frozen
-class QueryMeans:
-    """What queries work with: ``files`` may be read by one, ``concern`` says why to ask about the files that one names;
-    ``sources`` run those that name one; ``masking`` hides personal values from the model; ``metrics`` are the agreed
-    definitions that queries can use by name."""
+class QueryContext:
+    """Dependencies of queries: the ``files`` that may be read, ``concern`` which returns why the user must approve
+    reading the files of a query, the ``sources``, the ``masking`` of personal values, and the agreed ``metrics``
+    that queries use by name."""
 
     analysis: Analysis
     files: DataFiles
     concern: Concern
     sources: SourceQueries
-    masking: Masking
-    copying: Copying
+    masking: ColumnMasks
+    copying: CopyExports
     metrics: Metrics
 
     async def expanded(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``args`` with definitions in place of their names. Raises AnalysisError for a name that is unknown."""
-        from ba_tui.features.data.analysis.metrics.use import expanded_query  # noqa: PLC0415 - not before the first query
-
+        """Return ``args`` with metric names replaced by their definitions. Raises AnalysisError for an unknown name."""
         return {**args, "sql": (await expanded_query(args["sql"], self.metrics)).sql}
 
-    async def run(self, args: Mapping[str, Any], told: Listener) -> tuple[QueryResult, str]:
-        """Run an expanded statement; returns its result, and a line about a file that was written."""
+    async def run(self, args: Mapping[str, Any], on_progress: Listener) -> tuple[QueryResult, str]:
+        """Run an expanded statement; return its result and a line about a written file."""
         if args.get("source"):
-            return await self.sources.run(args, told), ""
+            return await self.sources.run(args, on_progress), ""
         if copy := copy_to(args["sql"]):
             await asyncio.to_thread(self.copying.checked, copy)
-            result = await self.analysis.query(copy.query, on_progress=told)
+            result = await self.analysis.query(copy.query, on_progress=on_progress)
             return result, await self.copying.write(copy, result.handle)
-        return await self.analysis.query(args["sql"], on_progress=told), ""
+        return await self.analysis.query(args["sql"], on_progress=on_progress), ""
 
     async def check(self, args: Mapping[str, Any]) -> None:
-        """Raises BaError for an expanded statement that can't run: no question is asked about it."""
+        """Raise BaError for a statement that can't run, so that the user is not asked about it."""
         if args.get("source"):
             await self.sources.writes(args)
             return
@@ -82,23 +88,23 @@ class QueryMeans:
         for statement in await self.analysis.statements(copy.query if copy else args["sql"]):
             if statement.kind == "other":
                 hint = statement.instead or READS
-                raise Failed("permission_denied", f"This statement is not run: {statement.why}.", hint)
+                raise ToolFailure("permission_denied", f"This statement is not run: {statement.why}.", hint)
             for file in statement.files:
                 await asyncio.to_thread(self.files.matched, file)
 
 
-def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
-    """The tool without its guards."""
-    sources, metrics = means.sources, means.metrics
+def query_data_tool(definition: Definition, context: QueryContext) -> Tool:
+    """Return the tool without guards."""
+    sources, metrics = context.sources, context.metrics
 
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        query = await means.expanded(args)
-        result, written = await means.run(query, reporter(call.report))
+        query = await context.expanded(args)
+        result, written = await context.run(query, reporter(call.report))
         found = await asyncio.to_thread(_differences, query["sql"], metrics)
-        told = (f"{each.title}. {each.why}{f' Compare: {each.proof}' if each.proof else ''}" for each in found)
-        masked = await means.masking.masked(result)
+        remarks = (f"{each.title}. {each.why}{f' Compare: {each.proof}' if each.proof else ''}" for each in found)
+        masked = await context.masking.masked(result)
         return ToolResult(
-            "\n".join(filter(None, [written, result_text(replace(masked, notes=(*masked.notes, *told)))])),
+            "\n".join(filter(None, [written, result_text(replace(masked, notes=(*masked.notes, *remarks)))])),
             result_table(result),
             summary=_summary(result, found),
             kind="table",
@@ -106,72 +112,44 @@ def query_data_tool(definition: Definition, means: QueryMeans) -> Tool:
         )
 
     async def preview(args: Mapping[str, Any]) -> Source:
-        """The SQL, for a question."""
-        await means.check(await means.expanded(args))
+        """Return the SQL to show in a permission question."""
+        await context.check(await context.expanded(args))
         return Source("query.sql", args["sql"])
 
     async def concern(args: Mapping[str, Any]) -> str:
         try:
-            query = await means.expanded(args)
+            query = await context.expanded(args)
         except AnalysisError:
-            # It can't run, which its result says.
+            # The statement can't run; the call's result will say so.
             return ""
-        return await (sources.concern(query) if args.get("source") else means.concern(query))
+        return await (sources.concern(query) if args.get("source") else context.concern(query))
 
-    facts = ToolFacts(
-        category="data",
-        target="sql",
-        target_of=_target,
-        sql="sql",
-        dialect_of=sources.dialect,
-        tags=("sql", "csv", "excel", "table", "database"),
-        bulky=True,
-    )
-    description, schema = _with_sources(definition, sources)
-    return Tool(
-        NAME,
-        f"{description}{_offer(metrics)}",
-        schema,
-        run,
-        Effect.READ,
-        # The engine keeps time itself, and a query that ended the helper is not repeated unseen.
-        timeout=None,
-        idempotent=False,
-        facts=facts,
-        preview=preview,
-        shorten=shortened,
-        so_far=_nothing,
-        concern=concern,
-    )
+    own = replace(definition, facts=replace(definition.facts, dialect_of=sources.dialect))
+    return own.tool(run, preview=preview, concern=concern, so_far=no_reports)
 
 
-def _offer(metrics: Metrics) -> str:
-    """What the description says of the definitions that can be used; empty for none."""
-    if not (usable := metrics.usable()):
-        return ""
-    from ba_tui.features.data.analysis.metrics.use import offer  # noqa: PLC0415 - few projects have definitions
-
-    return offer(usable)
+def described_query(definition: Definition, queries: SourceQueries, metrics: Metrics) -> Definition:
+    """Return ``definition`` with the configured sources and the usable metric definitions, if there are any."""
+    described = _with_sources(definition, queries)
+    usable = metrics.usable()
+    return replace(described, description=f"{described.description}{offer(usable)}") if usable else described
 
 
 def _differences(sql: str, metrics: Metrics) -> tuple[MetricFinding, ...]:
-    from ba_tui.features.data.analysis.metrics.check import differences  # noqa: PLC0415 - not before the first query
-
     return differences(sql, metrics.usable())
 
 
-def _target(args: Mapping[str, Any]) -> str:
-    """The statement, behind the name of its source as a person types it."""
+def target(args: Mapping[str, Any]) -> str:
+    """Return the statement as the user would type it, after the name of its source."""
     where = f"@{args['source']} " if args.get("source") else ""
     return f"{where}{args.get('sql', '')}"
 
 
-def _with_sources(definition: Definition, queries: SourceQueries) -> tuple[str, Mapping[str, Any]]:
-    """Description and schema with the sources of the person, where there are any."""
+def _with_sources(definition: Definition, queries: SourceQueries) -> Definition:
     schema = definition.input_schema
     places = queries.sources.places.values()
     if not places:
-        return definition.description, schema
+        return definition
     named = ", ".join(f"{place.name} ({place.engine})" for place in places)
     more = (
         f"Sources: {named}. With source, the statement runs there, in its SQL dialect; SHOW TABLES and DESCRIBE work "
@@ -179,7 +157,11 @@ def _with_sources(definition: Definition, queries: SourceQueries) -> tuple[str, 
     more += "everywhere. Filter and aggregate there; the result is a local handle that joins with other data."
     about = {"type": "string", "enum": [place.name for place in places], "description": "Where it runs, if not here"}
     properties: Mapping[str, Any] = schema["properties"]
-    return f"{definition.description.rstrip()} {more}\n", {**schema, "properties": {**properties, "source": about}}
+    return replace(
+        definition,
+        description=f"{definition.description.rstrip()} {more}\n",
+        input_schema={**schema, "properties": {**properties, "source": about}},
+    )
 
 
 def _summary(result: QueryResult, found: Sequence[MetricFinding]) -> str:
@@ -187,14 +169,14 @@ def _summary(result: QueryResult, found: Sequence[MetricFinding]) -> str:
     return " · ".join([result.handle, count(result.rows, "row"), *warned, *(each.title for each in found)])
 
 
-def _nothing(reports: str) -> str:
-    """Progress of an interrupted query says nothing to a model."""
+def no_reports(reports: str) -> str:
+    """Return nothing: the progress of an interrupted query is of no use to a model."""
     del reports
     return ""
 
 
 def result_text(result: QueryResult) -> str:
-    """What a model reads: handle, size, notes, columns with types, then the first rows as CSV."""
+    """Return what a model reads: handle, size, notes, columns with types, then the first rows as CSV."""
     shown = len(result.head)
     first = "" if shown == result.rows else f"; the first {shown:,} follow"
     size = f"{count(result.rows, 'row')}, {count(len(result.columns), 'column')}"
@@ -208,19 +190,19 @@ def result_text(result: QueryResult) -> str:
 
 
 def result_table(result: QueryResult) -> Table:
-    """The first rows of a result, for people."""
+    """Return the first rows of a result as a display."""
     warnings = tuple(one_line(each.message, CELL_CHARS) for each in result.told)
     names = tuple(column.name for column in result.columns)
     return Table(names, result.head, handle=result.handle, total=result.rows, warnings=warnings)
 
 
-def _proof(finding: Finding) -> str:
+def _proof(finding: TrapFinding) -> str:
     proof = one_line(finding.proof, PROOF_CHARS + 1)
     return f"Proof: {proof}" if len(proof) <= PROOF_CHARS else ""
 
 
 def shortened(text: str, level: OutputLevel, room: int) -> str:
-    """The first lines that fit: whole rows, with a note of how to read the others."""
+    """Return as many whole rows as fit, with a note on how to read the others."""
     del level
     left = room - len(REST) - 1
     kept: list[str] = []
@@ -233,10 +215,10 @@ def shortened(text: str, level: OutputLevel, room: int) -> str:
 
 
 def reporter(report: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Report what a request does, a line for each step and each tenth of it."""
+    """Return a progress listener that reports a line for each step and each ``STEP`` of it."""
     last: tuple[str, int] = ("", -1)
 
-    def heard(progress: Progress) -> None:
+    def listener(progress: Progress) -> None:
         nonlocal last
         tenth = -1 if progress.share is None else int(progress.share / STEP)
         if (progress.doing, tenth) != last:
@@ -244,11 +226,11 @@ def reporter(report: Callable[[str], None]) -> Callable[[Progress], None]:
             share = f" · {progress.share:.0%}" if progress.share is not None else ""
             report(f"{progress.doing}{share}\n")
 
-    return heard
+    return listener
 
 
 def rows_text(columns: Sequence[Column], rows: Iterable[Row]) -> Sequence[str]:
-    """A line with the columns and their types, then rows as CSV."""
+    """Return a line with columns and types, then the rows as CSV."""
     types = ", ".join(f"{one_line(each.name, 80)} {each.type}" for each in columns)
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
@@ -263,3 +245,287 @@ def _cell(value: Cell) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return one_line(value, CELL_CHARS) if isinstance(value, str) else str(value)
+
+
+QUALITY = "data_quality"
+LINE = 1_000
+
+
+def data_quality_tool(definition: Definition, analysis: Analysis, concern: Concern) -> Tool:
+    """Return the tool ``data_quality``. ``concern`` returns why the user must approve reading the files of a query."""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        profiles = await thorough_profiles(analysis, args.get("tables") or (), reporter(call.report))
+        found = [each for profile in profiles for each in profile.told]
+        rows = tuple((each.dataset, each.trap, each.message, each.proof) for each in found)
+        said = f"{count(len(profiles), 'table')} · {count(len(found), 'finding')}"
+        return ToolResult(
+            quality_text(profiles),
+            Table(("table", "kind", "finding", "proof"), rows),
+            summary=said,
+            kind="table",
+        )
+
+    async def asked(args: Mapping[str, Any]) -> str:
+        files = [name for name in args.get("tables") or () if dataset_kind(name)]
+        sql = " UNION ALL ".join("FROM '" + each.replace("'", "''") + "'" for each in files)
+        return await concern({"sql": sql}) if sql else ""
+
+    return definition.tool(run, concern=asked, so_far=no_reports)
+
+
+async def thorough_profiles(analysis: Analysis, names: Sequence[str], listener: Listener) -> list[DatasetProfile]:
+    """Return the thorough profiles of the named tables and files, or of all tables. All files are read first, so that
+    references between them are found."""
+    known = {each.name.lower(): each.name for each in (await analysis.catalogue()).datasets}
+    tables: list[str] = [] if names else list(known.values())
+    for name in names:
+        if name.lower() in known:
+            tables.append(known[name.lower()])
+        else:
+            tables += [each.name for each in await analysis.register(name, on_progress=listener)]
+    return [await analysis.profile(name, thorough=True, on_progress=listener) for name in dict.fromkeys(tables)]
+
+
+def quality_text(profiles: Sequence[DatasetProfile]) -> str:
+    """Return one line for each table, then one for each finding with its proof."""
+    lines: list[str] = []
+    for profile in profiles:
+        findings = profile.told
+        size = count(profile.dataset.rows, "row")
+        said = count(len(findings), "finding") if findings else "nothing was found wrong"
+        lines.append(f"{profile.dataset.name}: {size}, {said}.")
+        lines += [finding_line(each) for each in findings]
+        lines += [one_line(note, LINE) for note in profile.notes]
+    return "\n".join(lines) or "There are no tables. Name a file."
+
+
+def finding_line(finding: TrapFinding) -> str:
+    """Return a finding with its kind and its proof."""
+    return f"- {finding.trap}: {one_line(finding.message, LINE)} Proof: {one_line(finding.proof, LINE)}"
+
+
+# One tool for all operations: its schema takes a third fewer tokens than five (540 and 760), and small models choose
+# between fewer tools.
+
+ANALYSE = "analyse_data"
+NEEDS: Mapping[str, Sequence[str]] = {
+    "profile": ("table",),
+    "compare": ("table", "other"),
+    "pivot": ("table", "rows"),
+    "forecast": ("table", "date", "values", "periods"),
+    "calendar": ("start", "end"),
+}
+"""Required arguments of each operation."""
+TAKES: Mapping[str, Sequence[str]] = {
+    "profile": (),
+    "compare": ("keys", "tolerance"),
+    "pivot": ("columns", "values", "aggregate"),
+    "forecast": ("step", "aggregate"),
+    "calendar": ("country", "fiscal_start"),
+}
+
+
+@frozen
+class AnalysisPlace:
+    """Dependencies of the operations: the ``engine``, settings of the ``worker`` for forecasts, the ``share`` of values
+    in profiles, and the month in which a fiscal year starts."""
+
+    engine: Analysis
+    worker: WorkerSettings
+    share: Share
+    fiscal_start: int
+
+
+def analyse_data_tool(definition: Definition, place: AnalysisPlace, concern: Concern) -> Tool:
+    """Return the tool. ``concern`` returns why the user must approve reading the files that a call names."""
+    each = _Operations(place)
+    operations: Mapping[str, Callable[[Mapping[str, Any], Listener], Awaitable[ToolResult]]] = {
+        "profile": each.profile,
+        "compare": each.compare,
+        "pivot": each.pivot,
+        "forecast": each.forecast,
+        "calendar": each.calendar,
+    }
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        arguments = operation_arguments(args)
+        return await operations[args["operation"]](arguments, reporter(call.report))
+
+    async def asked(args: Mapping[str, Any]) -> str:
+        named = (args.get("table"), args.get("other"))
+        names = [name.partition("#")[0] for name in named if name and _is_file(name)]
+        # ``concern`` parses SQL for file names.
+        quoted = (name.replace("'", "''") for name in names)
+        return await concern({"sql": " UNION ALL ".join(f"FROM '{name}'" for name in quoted)}) if names else ""
+
+    return definition.tool(run, concern=asked, so_far=no_reports)
+
+
+def operation_arguments(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of the operation.
+
+    Raises:
+        ToolFailure: one is missing, or the operation does not take it.
+    """
+    operation: str = args["operation"]
+    arguments = {name: value for name, value in args.items() if name != "operation" and value not in ("", [], None)}
+    needed, taken = NEEDS[operation], (*NEEDS[operation], *TAKES[operation])
+    if missing := [name for name in needed if name not in arguments]:
+        raise ToolFailure(
+            "validation_error", f"{operation} needs {' and '.join(missing)}.", f"It takes {', '.join(taken)}."
+        )
+    if wrong := next((name for name in arguments if name not in taken), ""):
+        hint = correction(wrong, taken, f"It takes {', '.join(taken)}.")
+        raise ToolFailure("validation_error", f"{operation} does not take {wrong}.", hint)
+    return arguments
+
+
+@frozen
+class _Operations:
+    place: AnalysisPlace
+
+    async def profile(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
+        table = await self._table(arguments["table"], listener)
+        profile = await self.place.engine.profile(table, on_progress=listener)
+        size = f"{count(profile.dataset.rows, 'row')}, {count(len(profile.columns), 'column')}"
+        return ToolResult(card(profile, self.place.share), summary=f"{table} · {size}", kind="table")
+
+    async def compare(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
+        left, right = [await self._table(arguments[name], listener) for name in ("table", "other")]
+        found = await self.place.engine.derived.compare(
+            left, right, arguments.get("keys", ()), tolerance=arguments.get("tolerance", 0.0), on_progress=listener
+        )
+        return compared_result(found)
+
+    async def pivot(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
+        table = await self._table(arguments["table"], listener)
+        columns, values = arguments.get("columns", ()), arguments.get("values", "")
+        aggregate = arguments.get("aggregate", "sum" if values else "count")
+        return _of(await self.place.engine.derived.pivot(table, arguments["rows"], columns, values, aggregate))
+
+    async def forecast(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
+        table = await self._table(arguments["table"], listener)
+        date, values, periods = (arguments[name] for name in ("date", "values", "periods"))
+        step, aggregate = arguments.get("step"), arguments.get("aggregate", "sum")
+        request = ForecastRequest(table, date, values, periods, step, aggregate)
+        made = await forecast(self.place.engine, self.place.worker, request, listener)
+        handle = made.result.handle
+        lines = [
+            made.line,
+            *made.notes,
+            f"{handle} is the past with the forecast behind it, {made.series.handle} the past alone. The forecast:",
+            *rows_text(made.ahead.columns, made.ahead.rows),
+        ]
+        return _of(made.result, "\n".join(lines), f"{count(len(made.ahead.rows), made.step)} ahead")
+
+    async def calendar(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
+        fiscal = arguments.get("fiscal_start", self.place.fiscal_start)
+        span = CalendarSpan(arguments["start"], arguments["end"], arguments.get("country", ""), fiscal)
+        sql = await asyncio.to_thread(calendar_query, span)
+        return _of(await self.place.engine.query(sql, on_progress=listener))
+
+    async def _table(self, name: str, listener: Listener) -> str:
+        """Return the name of the table, registering a file first."""
+        if not _is_file(name):
+            return name
+        source, _, part = name.partition("#")
+        names = [each.name for each in await self.place.engine.register(source, part=part, on_progress=listener)]
+        if len(names) > 1:
+            raise ToolFailure(
+                "validation_error", f"{source} holds several tables.", f"Name one of them: {', '.join(names[:12])}."
+            )
+        return names[0]
+
+
+def compared_result(found: Comparison) -> ToolResult:
+    """Return the result of a comparison for the model and the user."""
+    lines = list(comparison_lines(found))
+    result = found.result
+    if result is None:
+        return ToolResult("\n".join(lines), summary="no difference" if found.equal else "equal rows", kind="table")
+    lines.append(f"The rows that differ are the table {result.handle}.")
+    changed = f"{found.changed:,} changed, {found.only_left + found.only_right:,} in one table only"
+    return _of(result, "\n".join(lines), changed)
+
+
+def _of(result: QueryResult, text: str = "", size: str = "") -> ToolResult:
+    """Return a result of the engine. By default, ``text`` has its first rows and ``size`` is their number."""
+    summary = f"{result.handle} · {size or count(result.rows, 'row')}"
+    meta = {"result": result.handle}
+    return ToolResult(text or result_text(result), result_table(result), summary=summary, kind="table", meta=meta)
+
+
+def _is_file(name: str) -> bool:
+    return bool(dataset_kind(name.partition("#")[0]))
+
+
+CHART = "chart"
+SAVE = "save"
+
+
+def chart_tool(definition: Definition, analysis: Analysis, workspace: Workspace, asks: Callable[[str], str]) -> Tool:
+    """Return the tool ``chart``: it shows the user a chart and describes it to the model. ``asks`` returns why the user
+    must approve reading a file as data; empty when no approval is needed."""
+    saved: set[str] = set()
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        wanted = chart_request(args)
+        try:
+            chart = await analysis.charts.compute(wanted, on_progress=reporter(call.report))
+        except UnknownTable:
+            if not dataset_kind(wanted.data):
+                raise
+            (dataset, *_) = await analysis.register(wanted.data, on_progress=reporter(call.report))
+            named = chart_request({**args, "data": dataset.name})
+            chart = await analysis.charts.compute(named, on_progress=reporter(call.report))
+        text = f"{description(chart)}\nThe user sees the chart."
+        if path := args.get(SAVE):
+            shown, size = await _save(chart, path)
+            saved.add(shown)
+            text = f"{text}\nSaved as {shown} ({byte_size(size)})."
+        return ToolResult(text, chart, summary=f"{chart.kind} · {one_line(chart.title, 60)}")
+
+    async def _save(chart: Chart, path: str) -> tuple[str, int]:
+        target = await asyncio.to_thread(workspace.resolve, path)
+        shown = workspace.shown(target)
+        if is_secret(target):
+            raise ToolFailure("permission_denied", f"{shown} is a file for secrets.", "Choose another name.")
+        async with analysis.charts.picture(chart, _format(path)) as file:
+            return shown, await asyncio.to_thread(place_file, file, target, overwrite=True, shown=shown)
+
+    async def preview(args: Mapping[str, Any]) -> Display | None:
+        """Return what would be saved. Raises BaError for an unknown picture format."""
+        if path := args.get(SAVE):
+            _format(path)
+            return Prose(f"Save a chart of {one_line(str(args['data']), 80)} as {one_line(path, 200)}.")
+        return None
+
+    async def concern(args: Mapping[str, Any]) -> str:
+        return await asyncio.to_thread(_concern, args)
+
+    def _concern(args: Mapping[str, Any]) -> str:
+        """Return why to ask: a rule about a data file, or a picture that another program made would be replaced."""
+        reasons = [asks(args["data"])] if dataset_kind(args["data"]) else []
+        if path := args.get(SAVE):
+            target = workspace.resolve(path)
+            if target.exists() and workspace.shown(target) not in saved:
+                reasons.append(f"{workspace.shown(target)} exists and would be replaced")
+        return "; ".join(filter(None, reasons))
+
+    return definition.tool(run, preview=preview, concern=concern)
+
+
+def _format(path: str) -> PictureFormat:
+    try:
+        return picture_format(path)
+    except UsageError as error:
+        raise ToolFailure("validation_error", str(error), error.hint) from error
+
+
+def chart_request(args: Mapping[str, Any]) -> ChartRequest:
+    """Return the chart request of a call's arguments; ``y`` may be a single name."""
+    known = {each.name for each in fields(ChartRequest)}
+    arguments = {name: value for name, value in args.items() if name in known and value is not None}
+    y = arguments.pop("y", ())
+    return ChartRequest(**arguments, y=(y,) if isinstance(y, str) else tuple(y))

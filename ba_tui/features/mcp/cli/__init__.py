@@ -1,1 +1,1 @@
-"""``ba mcp``: adds, lists, tries and removes MCP servers, and logs in to them. May import what ``cli`` may."""
+"""``ba mcp``: adds, lists, tests and removes MCP servers, and logs in to them. May import what ``cli`` may."""

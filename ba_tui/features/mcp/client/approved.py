@@ -1,7 +1,7 @@
-"""Approved tool definitions and the newest listing of each server, kept from one session to the next.
+"""Approved tool definitions and the newest listing of each server, kept between sessions.
 
-One file per server, named by a hash of its identity: another command, address, file of origin or project is another
-server.
+One file per server, named by a hash of its identity: a different command, address, source file or project is a
+different server.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ NEW = "it is new since you approved the tools of this server"
 
 @frozen
 class KnownTools:
-    """``approved`` by the server's own names; ``listed`` as the server lists them now; ``title``, ``protocol``,
-    ``resources`` and ``prompts`` are those of the newest connection; ``left_out`` has a line for each thing of it that
-    ba can't use. ``met``: the server was listed before, perhaps with no tools."""
+    """The stored state of a server. ``approved`` by the server's own tool names; ``listed``: the present listing;
+    ``title``, ``protocol``, ``resources`` and ``prompts`` from the newest connection; ``left_out``: a line for each
+    item that ba can't use. ``met``: the server was listed before, perhaps without tools.
+    """
 
     approved: Mapping[str, RemoteTool] = field(default_factory=dict[str, RemoteTool])
     listed: tuple[RemoteTool, ...] = ()
@@ -38,21 +39,22 @@ class KnownTools:
     left_out: tuple[str, ...] = ()
 
     def with_listing(self, listed: tuple[RemoteTool, ...]) -> KnownTools:
-        """Return the same with a new listing. The first listing counts as approved, because the user has just added
-        the server; if it is empty, nothing is approved, and tools that follow are new."""
+        """Return the state with a new listing. The first listing counts as approved, because the user has just added
+        the server; if it is empty, nothing is approved, and tools added later are new.
+        """
         if not self.met and not self.approved:
             return replace(self, approved={tool.name: tool for tool in listed}, listed=listed, met=True)
-        # The same object where nothing changed: calls compare all of them, which takes no time then.
+        # Keep the same object if nothing changed: calls compare all definitions, and comparing equal objects is free.
         same = (old if (old := self.approved.get(tool.name)) == tool else tool for tool in listed)
         return replace(self, listed=tuple(same), met=True)
 
     def with_approved(self, name: str) -> KnownTools:
-        """The same with the present definition of a tool approved."""
+        """Return the state with the present definition of a tool approved."""
         found = next((tool for tool in self.listed if tool.name == name), None)
         return replace(self, approved={**self.approved, name: found}) if found else self
 
     def offer_changes(self, later: KnownTools) -> tuple[str, ...]:
-        """Return a line for each prompt and resource that ``later`` has and this listing did not have in that form."""
+        """Return a line for each prompt and resource that is new or changed in ``later``."""
         if not self.met:
             return ()
         pairs = (
@@ -67,7 +69,7 @@ class KnownTools:
         )
 
     def judged(self) -> tuple[RemoteTool, ...]:
-        """The listing, with each tool that differs from what was approved marked as changed."""
+        """Return the listing, with each tool marked that differs from its approved definition."""
         return tuple(self._judged(tool) for tool in self.listed)
 
     def _judged(self, tool: RemoteTool) -> RemoteTool:
@@ -83,33 +85,33 @@ class KnownTools:
 
 
 class KnownServers:
-    """The files, in ``folder``; None keeps nothing. ``root``: the project of the session. Blocks."""
+    """The stored states in ``folder``; None stores nothing. ``root``: the project of the session. Blocks."""
 
     def __init__(self, folder: Path | None, root: Path | None = None) -> None:
         self._folder = folder
         self._root = root
 
     def read(self, config: ServerConfig) -> KnownTools:
-        """What is known of a server; nothing where the file is missing or can't be read."""
+        """Return the stored state of a server; an empty one if the file is missing or unreadable."""
         if self._folder is None:
             return KnownTools()
         try:
             data = cast("dict[str, Any]", json.loads(self._stored(config).read_bytes()))
             approved = {name: _tool(raw) for name, raw in cast("dict[str, Any]", data["approved"]).items()}
-            # A tool that is as it was approved stands there by its name alone.
+            # A tool that equals its approved definition is stored by name only.
             each = cast("list[Any]", data["listed"])
             listed = tuple(approved[raw] if isinstance(raw, str) else _tool(raw) for raw in each)
             resources = tuple(RemoteResource(**raw) for raw in cast("list[Any]", data["resources"]))
             prompts = tuple(_prompt(raw) for raw in cast("list[Any]", data["prompts"]))
             title, protocol = str(data["title"]), str(data["protocol"])
-            # Files of an older ba have no such lines.
+            # Files of older versions have no such lines.
             left_out = tuple(map(str, data.get("left_out", ())))
             return KnownTools(approved, listed, title, protocol, resources, prompts, met=True, left_out=left_out)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return KnownTools()
 
     def save(self, config: ServerConfig, known: KnownTools) -> None:
-        """Keep it, for the owner alone. Raises StorageError."""
+        """Store the state, readable only for the owner. Raises StorageError."""
         if self._folder is None:
             return
         data = {
@@ -129,16 +131,19 @@ class KnownServers:
         return self._folder / f"{identity(config, self._root)}.json"
 
     def _stored(self, config: ServerConfig) -> Path:
-        """The server's file; the one of an older ba, whose name left out the origin, where there is no other."""
+        """Return the server's file; if it is missing, that of an older version, whose name did not include the source
+        file.
+        """
         path = self._path(config)
         assert self._folder
         return path if path.exists() else self._folder / f"{_hashed(_program(config))}.json"
 
 
 def identity(config: ServerConfig, root: Path | None) -> str:
-    """Return what tells a server apart: a hash of its program or address and of the file that names it, without values
-    that may be secret. A server that belongs to a project belongs to its ``root`` too: ``server.js`` is another
-    program there."""
+    """Return the identity of a server: a hash of its program or address and of its source file, without values that may
+    be secret. A server of a project also depends on its ``root``: ``server.js`` is a different program in another
+    project.
+    """
     of = str(root or "") if config.scope in {"project", "local"} else ""
     return _hashed([*_program(config), config.scope, config.source, of])
 

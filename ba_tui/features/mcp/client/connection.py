@@ -1,56 +1,186 @@
-"""One live connection to a server: opened, asked, listened to, closed. A task of its own holds it.
+"""One live connection to a server: opened, queried, watched, closed. A task of its own owns it.
 
-When to connect, and what to do after a failure, is decided in ``servers``.
+``server`` decides when to connect, and what to do after a failure.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, cast
 
 import httpx2
 import mcp_types as types
 from mcp import MCPError
-from mcp.client import Client
+from mcp.client import Client, InputRequiredRoundsExceededError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ba_tui import __version__
 from ba_tui.core.errors import BaError
-from ba_tui.core.ports.mcp import McpError, RemotePrompt, RemoteResource, ServerConfig
+from ba_tui.core.ports.mcp import LoginNeeded, McpError, PromptArgument, RemotePrompt, RemoteResource, ServerConfig
 from ba_tui.core.text.untrusted import hidden_in, paintable
-from ba_tui.core.text.wording import count, one_line
+from ba_tui.core.text.wording import count, one_line, sentence
 from ba_tui.core.tool import Call
-from ba_tui.features.mcp.client.contents import contents, part, prompt, resource, spoken, template
-from ba_tui.features.mcp.client.failures import Seen, failure, hint
+from ba_tui.core.values import frozen
+from ba_tui.features.mcp.client.definitions import plain_text
 from ba_tui.features.mcp.client.incoming import ServerMessages
 from ba_tui.features.mcp.client.limits import ServerLog
 from ba_tui.features.mcp.client.requests import ServerRequests
-from ba_tui.features.mcp.client.transports import SseClient, Watched, over_http, stdio
-from ba_tui.features.mcp.client.values import Offered, RemoteResult, ServerMeans
+from ba_tui.features.mcp.client.transports import SseClient, WatchedTransport, over_http, stdio
+from ba_tui.features.mcp.client.values import RemotePart, RemoteResult, ServerMeans, ServerOffer
+
+
+@frozen
+class Seen:
+    """What is known of the server ``name``: the ``status`` of its newest response (0: none), and why it ended."""
+
+    name: str
+    status: int = 0
+    why: str = ""
+
+
+def failure(error: BaseException, seen: Seen, what: str = "") -> BaError:
+    """Return ``error`` as an error of ours: what happened, and what to do. ``what`` failed; empty for the connection
+    itself.
+    """
+    error = _innermost(error)
+    if isinstance(error, BaError):
+        return error
+    if seen.status == 401:
+        fix = f"Log in: ba mcp login {seen.name}, or /mcp."
+        return LoginNeeded(f"The MCP server {seen.name} wants you to log in.", fix)
+    if seen.status in {403, 404, 405} and not what:
+        words = {403: "refuses access (403)", 404: "has no MCP endpoint at this address (404)"}
+        text = words.get(seen.status, f"refuses requests of this kind ({seen.status})")
+        return McpError(f"The server {text}.", f"Check its address and headers: ba mcp get {seen.name}.")
+    why = one_line(paintable(_words(error, seen), newlines=False), TEXT_CHARS)
+    return McpError(sentence(f"{what[:1].upper()}{what[1:]} failed: {why}" if what else why), hint(seen.name))
+
+
+def hint(name: str) -> str:
+    """Return the hint where to find the server's output."""
+    return f"See what it printed: /mcp, or ba mcp test {name}."
+
+
+def _words(error: BaseException, seen: Seen) -> str:
+    match error:
+        case MCPError():
+            gone = error.code == types.CONNECTION_CLOSED and seen.why
+            return seen.why if gone else error.message
+        case InputRequiredRoundsExceededError():
+            return "It asked for more and more input."
+        case ValidationError():
+            return "It answered with something that the protocol does not allow."
+        case OSError() | httpx2.HTTPError():
+            return _network_words(error)
+        case _:
+            return str(error) or type(error).__name__
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        error = next((each for each in inner if not isinstance(each, asyncio.CancelledError)), inner[0])
+    return error
+
+
+def _network_words(error: OSError | httpx2.HTTPError) -> str:
+    causes: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and len(causes) < 20:
+        causes.append(at)
+        at = at.__cause__ or at.__context__
+    if any(isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED for cause in causes):
+        return "The address refuses connections"
+    if isinstance(error, httpx2.TimeoutException):
+        return "It did not answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or "The connection broke off"
+
+
+# Conversion of the SDK's types to ours.
+
+
+def part(block: types.ContentBlock) -> RemotePart:
+    """Return one content block of a result."""
+    match block:
+        case types.TextContent(text=text):
+            return RemotePart("text", text)
+        case types.ImageContent(data=data, mime_type=kind):
+            return RemotePart("image", data=data, media_type=kind)
+        case types.AudioContent(data=data, mime_type=kind):
+            return RemotePart("audio", data=data, media_type=kind)
+        case types.EmbeddedResource(resource=resource):
+            return contents(resource)
+        case types.ResourceLink(uri=uri, name=name, description=about, mime_type=kind):
+            text = f"{name}: {about}" if about else name
+            return RemotePart("link", text, media_type=kind or "", uri=str(uri))
+
+
+def contents(resource: types.TextResourceContents | types.BlobResourceContents) -> RemotePart:
+    """Return the contents of a resource."""
+    kind, uri = resource.mime_type or "", str(resource.uri)
+    if isinstance(resource, types.TextResourceContents):
+        return RemotePart("resource", resource.text, media_type=kind, uri=uri)
+    return RemotePart("resource", data=resource.blob, media_type=kind, uri=uri)
+
+
+def spoken(message: types.PromptMessage) -> RemotePart:
+    """Return a message of a prompt, with its speaker."""
+    return replace(part(message.content), speaker=message.role)
+
+
+def _line(text: str | None) -> str:
+    return one_line(plain_text(text or "", TEXT_CHARS)[0], TEXT_CHARS)
+
+
+def resource(each: types.Resource) -> RemoteResource:
+    """Return a resource of a listing."""
+    name, about = _line(each.title or each.name), _line(each.description)
+    return RemoteResource(str(each.uri), name, about, each.mime_type or "", each.size)
+
+
+def template(each: types.ResourceTemplate) -> RemoteResource:
+    """Return a resource template of a listing."""
+    name, about = _line(each.title or each.name), _line(each.description)
+    return RemoteResource(each.uri_template, name, about, each.mime_type or "", template=True)
+
+
+def prompt(each: types.Prompt) -> RemotePrompt:
+    """Return a prompt of a listing."""
+    args: Sequence[types.PromptArgument] = each.arguments or ()
+    named = tuple(PromptArgument(arg.name, _line(arg.description), bool(arg.required)) for arg in args)
+    return RemotePrompt(each.name, _line(each.description or each.title), named)
+
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 ME = types.Implementation(name="ba", title="ba", version=__version__)
 PAGES = 50
-"""Pages of a listing that are read."""
+"""Maximum pages of a listing."""
 MOST_OFFERED = 1_000
 REPORTS_A_SECOND = 5
 QUIET_SECONDS = 5.0
-"""Before a subscription that was lost is made again."""
+"""Seconds before a lost subscription is made again."""
 TEXT_CHARS = 300
 PROBE_SECONDS, SHORT_PROBE_SECONDS = 10.0, 0.5
-"""For the question of the newest protocol, which servers of older ones may leave without an answer: for a new server,
-and for one that spoke an older protocol the last time. At most a third of the time for connecting."""
+"""Timeouts of the newest protocol's probe, which servers of older protocols may leave unanswered: for a new server, and
+for one that used an older protocol last time. At most a third of the connection timeout.
+"""
 UNFINISHED_SECONDS = 5.0
-"""After half an answer; at most a quarter of the time for a call."""
+"""Timeout for the rest of a partial answer in seconds; at most a quarter of the call timeout."""
 
 
 class Connection:
-    """``ended`` is told why when the server ends it; ``changed`` when the server says that it offers something else."""
+    """A connection. ``ended`` is called with the reason when the server ends it; ``changed`` when the server reports
+    changed offers.
+    """
 
     def __init__(
         self,
@@ -64,7 +194,7 @@ class Connection:
         self._on_end, self._changed = ended, changed
         self.requests = ServerRequests(config.name, means.roots, means.sample if config.sampling else None)
         self._incoming = ServerMessages(log, PROBE_SECONDS)
-        self._watched: Watched | None = None
+        self._watched: WatchedTransport | None = None
         self._client: Client | None = None
         self._stop = asyncio.Event()
         self._connecting: asyncio.Timeout | None = None
@@ -73,12 +203,12 @@ class Connection:
 
     @property
     def died(self) -> bool:
-        """Whether a program of its own was started, which has ended by now."""
+        """Return whether a program was started for it that has ended by now."""
         return bool(self._why) and not self._slow
 
     @property
     def title(self) -> str:
-        """Its own name and version."""
+        """Return the server's own name and version."""
         info = self._live.server_info
         return one_line(paintable(f"{info.title or info.name} {info.version}", newlines=False), 80) if info else ""
 
@@ -91,11 +221,10 @@ class Connection:
         return self._live.instructions or ""
 
     async def open(self, mode: Mode = "auto", spoken: str = "") -> None:
-        """Connect. ``spoken``: the version of the protocol that was agreed on the last time. Raises McpError,
-        LoginNeeded."""
+        """Connect. ``spoken``: the protocol version of the last connection. Raises McpError, LoginNeeded."""
         seconds = SHORT_PROBE_SECONDS if spoken in HANDSHAKE_PROTOCOL_VERSIONS else PROBE_SECONDS
         self._incoming = ServerMessages(self._log, min(seconds, self._config.connect_timeout / 3))
-        # No newer protocol has this transport, so its servers need not be asked for one.
+        # This transport is older than the newest protocol, so its servers need no probe.
         mode = "legacy" if self._config.transport == "sse" else mode
         self._stop, self._why, self._slow, self._tasks = asyncio.Event(), "", False, []
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -111,17 +240,17 @@ class Connection:
             self._tasks.append(asyncio.create_task(self._listen()))
 
     async def close(self) -> None:
-        """End the connection, and the server that was started for it."""
+        """End the connection, and the program that was started for it."""
         self._stop.set()
         for task in self._tasks[1:]:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    # What it is asked
+    # Requests
 
-    async def offered(self) -> Offered:
-        """List what the server offers. Raises McpError where its tools can't be listed."""
+    async def offered(self) -> ServerOffer:
+        """Return what the server offers. Raises McpError if its tools can't be listed."""
         can, notes = self._live.server_capabilities, list[str]()
         self._incoming.left_out.clear()
         tools: tuple[Mapping[str, Any], ...] = ()
@@ -131,23 +260,23 @@ class Connection:
         resources: list[RemoteResource] = []
         prompts: list[RemotePrompt] = []
         if can.resources is not None:
-            with _Noting(notes, "resources"):
+            with _ListingNotes(notes, "resources"):
                 found = await self._pages(lambda cursor: self._live.list_resources(cursor=cursor), "resources")
                 resources += [resource(each) for each in found]
-            with _Noting(notes, "resource templates"):
+            with _ListingNotes(notes, "resource templates"):
                 more = await self._pages(
                     lambda cursor: self._live.list_resource_templates(cursor=cursor), "resource_templates"
                 )
                 resources += [template(each) for each in more]
         if can.prompts is not None:
-            with _Noting(notes, "prompts"):
+            with _ListingNotes(notes, "prompts"):
                 listed = await self._pages(lambda cursor: self._live.list_prompts(cursor=cursor), "prompts")
                 prompts += [prompt(each) for each in listed]
         addresses = [each for each in resources if not hidden_in(each.uri)]
         named = [each for each in prompts if not hidden_in("".join([each.name, *(arg.name for arg in each.arguments)]))]
         if left := len(resources) + len(prompts) - len(addresses) - len(named):
             notes.append(f"{count(left, 'entry')} of its resources and prompts left out: names with hidden characters")
-        return Offered(
+        return ServerOffer(
             tools,
             tuple(addresses[:MOST_OFFERED]),
             tuple(named[:MOST_OFFERED]),
@@ -157,7 +286,7 @@ class Connection:
 
     async def call(self, tool: str, args: Mapping[str, Any], call: Call) -> RemoteResult:
         """Call a tool. Raises McpError."""
-        report = _Reports(call)
+        report = _ProgressReports(call)
         with self.requests.during(call):
             asked = self._live.call_tool(tool, dict(args), progress_callback=report)
             result = await self._answer(asked, f"the call of {tool}")
@@ -176,7 +305,7 @@ class Connection:
             result = await self._answer(self._live.get_prompt(name, dict(args)), f"the prompt {name}")
         return RemoteResult(tuple(spoken(message) for message in result.messages))
 
-    # How it lives
+    # Lifetime
 
     @property
     def _live(self) -> Client:
@@ -185,7 +314,7 @@ class Connection:
         return self._client
 
     async def _hold(self, mode: Mode, opened: asyncio.Future[None]) -> None:
-        """Hold the connection until it is stopped or breaks."""
+        """Keep the connection open until it is stopped or breaks."""
         why = ""
         try:
             async with AsyncExitStack() as stack:
@@ -240,10 +369,10 @@ class Connection:
             async with stdio(program, self._incoming, patience, self._ended) as streams:
                 yield streams
             return
-        authority = self._means.authority
-        auth = await authority.auth(config) if authority else None
+        logins = self._means.logins
+        auth = await logins.auth(config) if logins else None
         one_stream = config.transport == "sse"
-        self._watched = Watched(await self._means.http(config), self._incoming, one_stream=one_stream)
+        self._watched = WatchedTransport(await self._means.http(config), self._incoming, one_stream=one_stream)
         options: dict[str, Any] = {
             "transport": self._watched,
             "headers": {"User-Agent": f"ba/{__version__}", **config.headers},
@@ -256,17 +385,17 @@ class Connection:
             yield streams
 
     def _ended(self, why: str) -> None:
-        """Its program has ended: that is told before the calls that wait for it fail."""
+        """Report the end of its program before the waiting calls fail."""
         self._why = why
         self._on_end(why)
         self._stop.set()
         if self._config.transport == "sse" and self._connecting:
-            # The SDK would go on waiting for an answer. The time raises RuntimeError when it has been left.
+            # The SDK would wait on. The timeout raises RuntimeError when its block was left.
             with suppress(RuntimeError):
                 self._connecting.reschedule(0)
 
     async def _listen(self) -> None:
-        """Hear of changes as the newest protocol tells them; older servers send them by themselves."""
+        """Receive change notifications of the newest protocol; older servers send them unasked."""
         can = self._live.server_capabilities
         while not self._stop.is_set():
             try:
@@ -282,7 +411,7 @@ class Connection:
                 await asyncio.sleep(QUIET_SECONDS)
                 self._changed()
             except (MCPError, McpError, TimeoutError, RuntimeError):
-                # It tells no changes; reconnecting lists everything anew.
+                # The server sends no notifications; reconnecting lists everything again.
                 return
 
     async def _heard(self, message: types.ServerNotification | Exception) -> None:
@@ -302,7 +431,7 @@ class Connection:
         said = params.data if isinstance(params.data, str) else repr(params.data)
         self._log.add(f"{params.level}: {said[:TEXT_CHARS]}")
 
-    # Failures in words
+    # Error messages
 
     async def _answer(self, asked: Awaitable[Any], what: str) -> Any:
         try:
@@ -332,7 +461,7 @@ class Connection:
         return failure(error, seen, what)
 
 
-class _Reports:
+class _ProgressReports:
     """Shows the progress of a call, a few times a second."""
 
     def __init__(self, call: Call) -> None:
@@ -348,8 +477,8 @@ class _Reports:
         self._call.report(f"{said} ({part})\n" if said else f"{part}\n")
 
 
-class _Noting:
-    """Notes the failure of a listing that is not needed for tools."""
+class _ListingNotes:
+    """Records the failure of a listing that is not needed for tools."""
 
     def __init__(self, notes: list[str], what: str) -> None:
         self._notes, self._what = notes, what

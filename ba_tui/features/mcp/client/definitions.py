@@ -1,6 +1,6 @@
-"""What a server says of its tools, made fit for models and people: names, descriptions, schemas, and what was wrong.
+"""Definitions of a server's tools, made fit for models and users: names, descriptions, schemas, and warnings.
 
-Pure, and takes plain JSON; checking many schemas takes a while, so it belongs off the event loop.
+Pure, on plain JSON; checking many schemas is slow, so call it in a thread.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from ba_tui.core.text.untrusted import hidden_in, legible, paintable
 from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.core.values import frozen
 
-# Providers refuse choices and references at the top of a schema. The properties of all choices become one list, and
+# Providers refuse choices and references at the top of a schema. The properties of all choices are merged into one
+# list,
 # only what every choice requires is required, so each call that the server accepts stays possible.
 
 Schema: TypeAlias = dict[str, Any]
 SCHEMA_BYTES = 40_000
 DEEPEST = 20
 MOST_PARTS = 300
-"""Choices and references at the top of a schema."""
+"""Maximum choices and references at the top of a schema."""
 _PROPERTY = regex(r"[A-Za-z0-9_.-]{1,64}")
 _COMBINED = ("$ref", "oneOf", "anyOf", "allOf", "not", "if", "then", "else")
 """Keys that providers refuse at the top of a schema. The server still checks them."""
 
 
 class _Unusable(Exception):
-    """Why no list of properties can be made of a schema."""
+    """Why a schema can't be converted to a list of properties."""
 
 
 def usable_schema(given: Any) -> tuple[dict[str, Any], str, list[str]]:
-    """Return the schema of a tool's arguments as models are given it, why it can't be used, and remarks."""
+    """Return the schema of a tool's arguments for models, the reason if it is unusable, and remarks."""
     if not isinstance(given, Mapping):
         return {}, "its parameters have no schema", []
     size = len(canonical(cast("Mapping[str, Any]", given)))
@@ -62,7 +63,7 @@ def usable_schema(given: Any) -> tuple[dict[str, Any], str, list[str]]:
 
 
 def _invalid(schema: Mapping[str, Any]) -> str:
-    """Why no call could be checked by ``schema``, or no provider would take it; empty when it will do."""
+    """Return why ``schema`` can't be used to check calls, or why providers would refuse it; empty if it is usable."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - not before a server lists tools
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
 
@@ -115,7 +116,7 @@ def canonical(value: Mapping[str, Any]) -> str:
 
 
 class _Flat:
-    """Makes one list of properties of a schema and of the choices and references at its top. Raises _Unusable."""
+    """Merges a schema with the choices and references at its top into one list of properties. Raises _Unusable."""
 
     def __init__(self, root: Schema) -> None:
         self._root, self._parts = root, 0
@@ -156,7 +157,7 @@ class _Flat:
 
 
 def _any_of(choices: Sequence[Schema]) -> Schema:
-    """Return one schema that takes whatever one of ``choices`` takes."""
+    """Return one schema that accepts whatever one of ``choices`` accepts."""
     variants: dict[str, list[Any]] = {}
     for choice in choices:
         for name, each in _properties(choice).items():
@@ -183,7 +184,7 @@ def _all_of(parts: Sequence[Schema]) -> Schema:
         if other.get("additionalProperties") is False:
             found.setdefault("additionalProperties", False)
     if first.get("additionalProperties") is False and not set(properties) <= set(_properties(first)):
-        # It is closed for its own properties: closed for all of them, it would take no call of the others.
+        # The schema is closed for its own properties; closed for all of them it would refuse the calls of the others.
         del found["additionalProperties"]
     found["properties"] = properties
     known = [name for name in required if name in properties]
@@ -211,7 +212,7 @@ def _schemas(given: Any) -> list[Schema]:
 
 
 def _target(root: Mapping[str, Any], ref: str) -> Any:
-    """Return what a reference within the document leads to; None when there is nothing."""
+    """Return the target of a reference within the document; None if there is none."""
     at: Any = root
     for step in ref.removeprefix("#").split("/")[1:]:
         key = unquote(step).replace("~1", "/").replace("~0", "~")
@@ -226,7 +227,7 @@ def _target(root: Mapping[str, Any], ref: str) -> Any:
 
 
 NAME_CHARS = 64
-"""Characters of a tool's name that all providers take."""
+"""Maximum characters of a tool's name that all providers accept."""
 MOST_TOOLS = 1_000
 DESCRIPTION_CHARS = 4_000
 INSTRUCTIONS_CHARS = 2_000
@@ -235,7 +236,7 @@ _ODD = regex(r"[^A-Za-z0-9_-]+")
 
 @frozen
 class Definitions:
-    """The tools that a server offers, a line for each thing that was changed, and one for each that was left out."""
+    """The tools that a server offers, a line for each change, and a line for each tool left out."""
 
     tools: tuple[RemoteTool, ...]
     notes: tuple[str, ...]
@@ -243,12 +244,12 @@ class Definitions:
 
 
 def safe_name(name: str) -> str:
-    """Return ``name`` with nothing in it that a tool's name may not hold."""
+    """Return ``name`` without characters that a tool's name may not contain."""
     return _ODD.sub("_", name).strip("_") or "unnamed"
 
 
 def full_name(server: str, tool: str) -> str:
-    """Return what models call a tool by; one that is too long is cut, and told apart by a hash."""
+    """Return the name of a tool for models; one that is too long is cut, and made unique by a hash."""
     whole = f"mcp__{server}__{safe_name(tool)}"
     if len(whole) <= NAME_CHARS:
         return whole
@@ -256,7 +257,7 @@ def full_name(server: str, tool: str) -> str:
 
 
 def server_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the part of tools' names that stands for each server, no two alike."""
+    """Return the unique prefix of each server in tool names."""
     found: dict[str, str] = {}
     for name in names:
         plain = base = safe_name(name).replace("__", "_")[:32]
@@ -269,7 +270,7 @@ def server_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> Definitions:
-    """Return the tools of a listing for the server that is called ``server`` in names."""
+    """Return the tools of a listing. ``server``: the server's prefix in names."""
     tools: dict[str, RemoteTool] = {}
     notes: list[str] = []
     left_out: list[str] = []
@@ -299,7 +300,7 @@ def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> Definitions:
 
 
 def plain_text(text: str, most: int) -> tuple[str, str]:
-    """Return ``text`` without hidden characters, cut to ``most``, and what was done to it; empty when nothing was."""
+    """Return ``text`` without hidden characters, cut to ``most``, and a description of the changes, or ""."""
     hidden = hidden_in(text)
     clean = legible(text).strip()
     said = [f"{len(hidden)} kinds of hidden characters were removed"] if hidden else []
@@ -310,14 +311,14 @@ def plain_text(text: str, most: int) -> tuple[str, str]:
 
 
 def definition_text(tool: RemoteTool) -> str:
-    """Return all of a definition that a person approves, as text to compare."""
+    """Return a whole definition as text, for comparison by the user."""
     hints = [name for name in ("read_only", "destructive", "idempotent", "open_world") if getattr(tool, name)]
     schema = json.dumps(tool.schema, indent=2, sort_keys=True, ensure_ascii=False)
     return f"{tool.name}\n{tool.title}\n\n{tool.description}\n\nhints: {', '.join(hints) or 'none'}\n\n{schema}\n"
 
 
 def changed_parts(old: RemoteTool, new: RemoteTool) -> str:
-    """Return which parts of a definition differ, in words; empty when none does."""
+    """Return the names of the parts in which two definitions differ; empty if there are none."""
     hints = ("read_only", "destructive", "idempotent", "open_world")
     parts = {
         "title": old.title != new.title,

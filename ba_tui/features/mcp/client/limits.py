@@ -1,4 +1,4 @@
-"""How much a server may send: bytes of a message, messages a second, lines that are kept of what it says."""
+"""Limits on a server's messages: bytes of a message, messages per second, stored lines of its output."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 
 MESSAGE_BYTES = 10_000_000
-"""Of one message. Reading a larger one would hold up the screen."""
+"""Maximum bytes of one message. Parsing a larger one would freeze the screen."""
 RATE, WINDOW = 300, 0.1
-"""Messages that are taken in in so many seconds; more have to wait."""
+"""Number of messages that are accepted within so many seconds; further ones wait."""
 LOG_LINES, LINE_CHARS = 500, 1_000
 _ID = regex(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")')
 
 
 class ServerLog:
-    """The newest lines that a server printed or logged, and what ba noticed of it; safe to paint."""
+    """The newest lines that a server printed or logged, and ba's remarks; safe to display."""
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
@@ -27,14 +27,14 @@ class ServerLog:
         self._changed = changed
 
     def add(self, text: str) -> None:
-        """Keep the lines of ``text``."""
+        """Store the lines of ``text``."""
         for line in text.splitlines()[-LOG_LINES:]:
             if said := paintable(line[:LINE_CHARS], newlines=False).rstrip():
                 self._lines.append(said)
         self._changed()
 
     def hear(self, data: bytes) -> None:
-        """Keep what came on standard error; a line that has not ended yet waits for its end."""
+        """Store output of standard error; an unfinished line waits for its end."""
         *lines, self._partial = (self._partial + data.decode("utf-8", "replace")).split("\n")
         self._partial = self._partial[-LINE_CHARS:]
         if lines:
@@ -45,27 +45,24 @@ class ServerLog:
 
     @property
     def last(self) -> str:
-        """The newest line; empty when nothing was said."""
+        """Return the newest line; empty without any."""
         lines = self.lines()
         return lines[-1] if lines else ""
 
 
 class Pace:
-    """Slows down who sends more messages than can be taken in, so that a flood never holds up the loop."""
+    """Slows down a sender of too many messages, so that a flood never blocks the event loop."""
 
     def __init__(self) -> None:
         self._since, self._count = 0.0, 0
-        self.floods = 0
-        """How often it had to wait."""
 
     async def __call__(self) -> None:
-        """Wait if too many came."""
+        """Wait if too many messages arrived."""
         now = time.monotonic()
         if now - self._since > WINDOW:
             self._since, self._count = now, 0
         self._count += 1
         if self._count > RATE:
-            self.floods += 1
             await asyncio.sleep(max(0.0, self._since + WINDOW - now))
 
 
@@ -73,7 +70,7 @@ def answered_id(ends: tuple[bytes, bytes]) -> int | str | None:
     """Return the id of the request that a message answers, of which only head and tail are known."""
     head, tail = ends
     found = [match for part in (head, tail) for match in _ID.finditer(part)]
-    # Either beside the version at the start, or the last of all.
+    # The id is next to the version at the start, or the last key.
     chosen = next((match for match in found if match.start() < 60), found[-1] if found else None)
     if chosen is None:
         return None

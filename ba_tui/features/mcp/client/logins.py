@@ -1,4 +1,4 @@
-"""Logins without the SDK until one is there: most servers need none."""
+"""Logins; the SDK is imported only for servers with a login, because most need none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Logins:
-    """protocols.mcp.authority.Authority: ``oauth`` behind a late import."""
+    """Tokens of servers. ``auth`` serves connections without a user; ``login`` is started by the user."""
 
     def __init__(
         self, store: TokenStore, http: Callable[[ServerConfig, httpx2.Auth | None], Awaitable[httpx2.AsyncClient]]
@@ -24,12 +24,14 @@ class Logins:
         self._store, self._http = store, http
 
     async def auth(self, config: ServerConfig) -> httpx2.Auth | None:
-        """Return what adds and refreshes the stored tokens; None where none is stored. Raises StorageError."""
+        """Return the authentication that adds and refreshes the stored tokens; None if none is stored. Its flow raises
+        LoginNeeded when only the user can continue. Raises StorageError.
+        """
         kept = await asyncio.to_thread(self._store.read, config)
         return await (await self._oauth()).auth(config) if kept.get("tokens") else None
 
     async def login(self, config: ServerConfig, show: Callable[[str], None]) -> None:
-        """Log in; ``show`` is given the address to open. Raises McpError, StorageError."""
+        """Log in; ``show`` gets the address to open. Raises McpError, StorageError."""
         await (await self._oauth()).login(config, show)
 
     async def logout(self, config: ServerConfig) -> None:

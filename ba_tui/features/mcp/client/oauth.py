@@ -1,15 +1,16 @@
 """Logins of MCP servers: OAuth 2.1 with PKCE, discovery and dynamic registration, by the SDK's own client.
 
-Around it stands what the SDK leaves to us: where addresses may lead, that nothing but a person's own act begins a
-login, and where tokens are kept. Tokens, codes and secrets are in no message and no log.
+This module adds what the SDK leaves to its caller: checks of addresses, logins only on the user's request, and storage
+of tokens. Tokens, codes and secrets appear in no message and no log.
 """
 
 from __future__ import annotations
 
 import asyncio
+import html
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,15 +32,103 @@ from pydantic import AnyUrl, ValidationError
 from ba_tui.core.ports.mcp import LoginNeeded, McpError, ServerConfig
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
-from ba_tui.features.mcp.client.redirect import Redirect
 
 if TYPE_CHECKING:
     from ba_tui.settings.mcp.tokens import TokenStore
 
+
+HOST = "127.0.0.1"
+PATH = "/callback"
+MOST_BYTES = 16_000
+SECONDS = 10.0
+"""Seconds until a connection that sends nothing is closed."""
+_PAGE = (
+    "<!doctype html><meta charset=utf-8><title>ba</title>"
+    "<body style='font-family:sans-serif;margin:4em'><p>{}</p></body>"
+)
+
+
+class Redirect:
+    """The redirect target of a login: a listener on a port of 127.0.0.1. It accepts only an answer with the ``state``
+    that was sent out, because any web page in the browser can send requests to it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._server: asyncio.Server | None = None
+        self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+        self._open: set[asyncio.StreamWriter] = set()
+        self.state = ""
+
+    async def open(self, port: int = 0) -> str:
+        """Listen on ``port``, 0 for any free one; return the redirect address. Raises OSError."""
+        self._server = await asyncio.start_server(self._serve, HOST, port, limit=MOST_BYTES)
+        taken = self._server.sockets[0].getsockname()[1]
+        return f"http://{HOST}:{taken}{PATH}"
+
+    async def answer(self) -> Mapping[str, str]:
+        """Wait for the authorization server's answer; return ``code``, and ``iss`` if it is given.
+
+        Raises:
+            McpError: the login was refused.
+        """
+        found = await self._answer
+        if error := found.get("error"):
+            why = one_line(paintable(found.get("error_description") or error, newlines=False), 200)
+            raise McpError(f"{self._name} refused the login: {why}.", f"Try again: ba mcp login {self._name}")
+        return found
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._server:
+            self._server.close()
+        for writer in self._open:
+            writer.close()
+        self._answer.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            async with asyncio.timeout(SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+            status, text = self._take(head.split(b"\r\n", 1)[0].decode("latin-1"))
+            body = _PAGE.format(html.escape(text)).encode()
+            lines = (
+                f"HTTP/1.1 {status}",
+                "Content-Type: text/html; charset=utf-8",
+                f"Content-Length: {len(body)}",
+                "Cache-Control: no-store",
+                "Referrer-Policy: no-referrer",
+                "Connection: close",
+            )
+            writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+            await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    def _take(self, first: str) -> tuple[str, str]:
+        """Return status and text of the response to a request, given its first line."""
+        method, _, rest = first.partition(" ")
+        parts = urlsplit(rest.rpartition(" ")[0])
+        if method != "GET" or parts.path != PATH:
+            return "404 Not Found", "There is nothing here."
+        given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        if not self.state or given.get("state") != self.state or not ({"code", "error"} & given.keys()):
+            return "400 Bad Request", "This is not the answer to the login that ba began."
+        if not self._answer.done():
+            self._answer.set_result(given)
+        if "error" in given:
+            return "200 OK", f"The login to {self._name} was refused. You can close this page and return to ba."
+        return "200 OK", f"You are logged in to {self._name}. You can close this page and return to ba."
+
+
 Http: TypeAlias = Callable[[ServerConfig, httpx2.Auth | None], Awaitable[httpx2.AsyncClient]]
 LOGIN_SECONDS = 300.0
 UNUSED = "http://127.0.0.1/callback"
-"""Stands where no login can begin, so no browser comes back."""
+"""Placeholder where no login can begin, so no browser returns to it."""
 _KNOCK = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -49,26 +138,26 @@ _KNOCK = {
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-# The SDK logs what is raised here anyway, with all that it holds.
+# The SDK logs raised exceptions with all their data.
 logging.getLogger("mcp.client.auth.oauth2").disabled = True
 
 
 class OAuth:
-    """Logins over a store of tokens; see protocols.mcp.authority. ``http`` makes the client of a login."""
+    """Logins with a token store; see ``logins.Logins``. ``http`` makes the client of a login."""
 
     def __init__(self, store: TokenStore, http: Http) -> None:
         self._store, self._http = store, http
 
     async def auth(self, config: ServerConfig) -> httpx2.Auth | None:
-        """Return what adds and refreshes the stored tokens; None where none is stored."""
+        """Return the authentication that adds and refreshes the stored tokens; None if none is stored."""
         kept = await asyncio.to_thread(self._store.read, config)
         return StoredLogin(config, Keeper(config, self._store, kept)) if kept.get("tokens") else None
 
     async def login(self, config: ServerConfig, show: Callable[[str], None]) -> None:
-        """Log in; ``show`` is given the address to open. Cancelling ends it.
+        """Log in; ``show`` gets the address to open. Cancelling ends it.
 
         Raises:
-            McpError: it failed, in one line. StorageError: the tokens can't be kept.
+            McpError: it failed, in one line. StorageError: the tokens can't be stored.
         """
         if config.transport == "stdio" or not config.url:
             raise McpError(f"{config.name} is a program: it needs no login.", "Its env holds what it needs.")
@@ -119,7 +208,7 @@ def _failed(config: ServerConfig, why: str) -> McpError:
 
 
 async def _open(redirect: Redirect, config: ServerConfig, keeper: Keeper) -> str:
-    """Listen where the registration said the browser comes back to, else anywhere. Raises OSError."""
+    """Listen on the registered port, else on any port. Raises OSError."""
     if wanted := int(config.oauth.get("redirect_port") or 0):
         return await redirect.open(wanted)
     try:
@@ -129,38 +218,38 @@ async def _open(redirect: Redirect, config: ServerConfig, keeper: Keeper) -> str
 
 
 class Keeper:
-    """The SDK's storage for one server. ``kept``: what the store had."""
+    """The SDK's storage for one server. ``kept``: the stored data."""
 
     def __init__(self, config: ServerConfig, store: TokenStore, kept: dict[str, Any]) -> None:
         self._config, self._store, self._kept = config, store, kept
 
     @property
     def port(self) -> int:
-        """The port that the registration names; 0 for none."""
+        """Return the port of the registration; 0 if there is none."""
         given = self._kept.get("redirect", "")
         return urlsplit(given).port or 0 if isinstance(given, str) else 0
 
     @property
     def expires(self) -> float | None:
-        """When the token ends, in seconds since the epoch; None when unknown."""
+        """Return when the token expires, in seconds since the epoch; None if unknown."""
         value = self._kept.get("expires")
         return float(value) if isinstance(value, int | float) else None
 
     @property
     def metadata(self) -> tuple[OAuthMetadata | None, ProtectedResourceMetadata | None]:
-        """What was learned of the server at the login."""
+        """Return the server's metadata from the login."""
         return _parsed(OAuthMetadata, self._kept.get("metadata")), _parsed(
             ProtectedResourceMetadata, self._kept.get("resource")
         )
 
     def came_back_to(self, address: str) -> None:
-        """Remember the address of a registration; one for another address is of no use."""
+        """Store the redirect address of a registration; a registration for another address is dropped."""
         if self._kept.get("redirect") != address:
             self._kept.pop("client", None)
         self._kept["redirect"] = address
 
     def forget_tokens(self) -> None:
-        """A login begins anew."""
+        """Drop the tokens before a new login."""
         self._kept.pop("tokens", None)
 
     async def keep_metadata(self, found: OAuthMetadata | None, resource: ProtectedResourceMetadata | None) -> None:
@@ -200,7 +289,7 @@ def _parsed(kind: Any, value: Any) -> Any:
 
 
 class _Login(OAuthClientProvider):
-    """The SDK's client. Each address that it asks is checked first."""
+    """The SDK's client, with a check of each address before it is requested."""
 
     def __init__(self, config: ServerConfig, keeper: Keeper, address: str) -> None:
         metadata = OAuthClientMetadata(
@@ -233,22 +322,22 @@ class _Login(OAuthClientProvider):
                     return
 
     def check(self, address: str) -> None:
-        """Raises McpError when a login must not lead to ``address``."""
+        """Raise McpError if a login must not use ``address``."""
         check_address(self._config, address)
 
     def judge(self, response: httpx2.Response) -> None:
-        """Look at the server's answer before a login begins because of it."""
+        """Judge the server's answer before it leads to a login."""
 
 
 class StoredLogin(_Login):
-    """For connections that no person attends: it adds and refreshes tokens, and never begins a login."""
+    """Authentication of connections without a user: adds and refreshes tokens, and never begins a login."""
 
     def __init__(self, config: ServerConfig, keeper: Keeper) -> None:
         super().__init__(config, keeper, UNUSED)
         self._last = False
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        # A token may end before its time: it is refreshed once before the person is asked to log in.
+        # A token may expire early: it is refreshed once before the user is asked to log in.
         for self._last in (False, True):
             async with aclosing(super()._auth_flow(request)) as flow:
                 wanted = await anext(flow)
@@ -274,7 +363,7 @@ class _TryRefresh(Exception):
 
 
 class PersonLogin(_Login):
-    """A login that a person began. ``asked`` tells whether the server wanted one."""
+    """A login that the user began. ``asked`` tells whether the server wanted one."""
 
     def __init__(
         self, config: ServerConfig, keeper: Keeper, address: str, redirect: Redirect, show: Callable[[str], None]
@@ -292,7 +381,7 @@ class PersonLogin(_Login):
             self.asked = True
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        # Scopes that the person set win over those that the server names.
+        # Scopes set by the user take precedence over those of the server.
         self.context.client_metadata.scope = self._config.oauth.get("scope") or self.context.client_metadata.scope
         return await super()._perform_authorization_code_grant()
 
@@ -307,14 +396,15 @@ class PersonLogin(_Login):
 
 
 def demands_login(response: httpx2.Response) -> bool:
-    """Whether the server wants a login, or one for more."""
+    """Return whether the server demands a login, or one with more scopes."""
     step_up = response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
     return response.status_code == 401 or step_up
 
 
 def check_address(config: ServerConfig, address: str) -> None:
-    """Raises McpError unless ``address`` is https, or stays on this machine with a server that is here as well: a
-    server elsewhere must not lead a login to what listens on this machine, nor anybody's over an open line."""
+    """Raise McpError unless ``address`` is https, or is on this machine together with the server: a remote server must
+    not direct a login to a local service, nor any login over an unencrypted connection.
+    """
     parts, here = urlsplit(address), _is_here(urlsplit(config.url).hostname or "")
     near = _is_here(parts.hostname or "")
     web, plain = parts.scheme in {"https", "http"}, parts.scheme == "http"

@@ -1,4 +1,4 @@
-"""What a server may ask of its client: to fill in a form, to ask a model, to know the folders of the session."""
+"""Requests of a server to its client: forms, model requests, the folders of the session."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from mcp.client import ClientRequestContext
 
-# Forms that a server asks the user to fill in. The server's text is shown and never followed; nothing is sent before
+# Forms that a server asks the user to fill in. The server's text is displayed and never obeyed; nothing is sent before
 # the user has answered.
 
 FormAction: TypeAlias = Literal["accept", "decline", "cancel"]
 FIELDS, CHOICES, TRIES = 20, 50, 3
-"""Questions of one form, options of one question, and how often an answer may be wrong."""
+"""Maximum questions of one form, options of one question, and attempts at an answer."""
 MESSAGE_CHARS, NAME_CHARS = 1_000, 200
 SKIP = "(leave empty)"
 WARNING = "What you answer is sent to this server. Do not give it passwords or keys."
@@ -43,12 +43,12 @@ _SECRET = regex(
     r"\b(?:password|passwd|passphrase|passcode)\b"
     r"|\b(?:api ?|access |private |secret |signing |encryption )key$|\b(?:secret|token|credentials?|cvv|cvc)$"
 )
-"""Words of a field's name or title that say that it is a secret."""
+"""Words of a field's name or title that mark it as a secret."""
 
 
 @frozen
 class FormReply:
-    """What the person did, and the values they gave by the names of the fields."""
+    """The user's action, and the values of the fields by name."""
 
     action: FormAction
     values: Mapping[str, Any]
@@ -58,11 +58,11 @@ CANCELLED, DECLINED = FormReply("cancel", {}), FormReply("decline", {})
 
 
 class WrongAnswer(Exception):
-    """An answer does not fit its field; says what would."""
+    """An answer does not fit its field; the message says what would."""
 
 
 async def filled(server: str, message: str, schema: Mapping[str, Any], call: Call) -> FormReply:
-    """Ask the person for every field of ``schema``, in its order."""
+    """Ask the user for every field of ``schema``, in order."""
     head = f"The MCP server {server} asks: {_said(message, MESSAGE_CHARS)}"
     fields = _group(schema.get("properties"))
     if not fields or len(fields) > FIELDS:
@@ -85,7 +85,7 @@ async def filled(server: str, message: str, schema: Mapping[str, Any], call: Cal
 
 
 async def agreed_to_open(server: str, message: str, url: str, call: Call) -> FormAction:
-    """Ask the person to open an address themselves, whole and as it is."""
+    """Ask the user to open an address, shown in full."""
     text = (
         f"The MCP server {server} asks you to open an address: {_said(message, MESSAGE_CHARS)}\n"
         f"{paintable(url, reveal=True)}\nba does not open it. Check the host before you do."
@@ -96,7 +96,7 @@ async def agreed_to_open(server: str, message: str, url: str, call: Call) -> For
 
 
 async def _fill(field: _Field, text: str, server: str, call: Call, values: dict[str, Any]) -> FormReply | None:
-    """Put the answer into ``values``; gives back what ends the form."""
+    """Store the answer in ``values``; return the reply that ends the form, if any."""
     why = ""
     for _ in range(TRIES):
         said = f"{text}\n{WARNING}" if not why else f"{text}\n{why}"
@@ -151,7 +151,7 @@ class _Field:
         return (*named, *skip)
 
     def read(self, text: str) -> Any:
-        """The value that ``text`` stands for; None when the field is left empty. Raises WrongAnswer."""
+        """Parse ``text``; return None if the field is left empty. Raises WrongAnswer."""
         text = text.strip()
         if not text or text == SKIP:
             default = self._schema.get("default")
@@ -202,7 +202,7 @@ class _Field:
 
 
 def _wants_secret(name: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a field takes a password or a key, which the protocol forbids in forms."""
+    """Return whether a field asks for a password or a key, which the protocol forbids in forms."""
     if schema.get("type", "string") != "string" or _choices(schema):
         return False
     texts = (name, str(schema.get("title") or ""))
@@ -211,7 +211,7 @@ def _wants_secret(name: str, schema: Mapping[str, Any]) -> bool:
 
 
 def _choices(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The values to choose from by the words that stand for them; none where any text will do."""
+    """Return the choices by their labels; empty for free text."""
     titled = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(titled, list):
         each = [_group(item) for item in cast("list[Any]", titled)]
@@ -252,14 +252,16 @@ def _group(value: Any) -> dict[str, Any]:
 
 
 MOST_SAMPLES = 10
-"""Requests to a model in one call."""
+"""Maximum model requests in one call."""
 SAMPLE_CHARS = 20_000
 NOBODY = "No call of this server is running, so nobody can be asked."
 _current: ContextVar[Call | None] = ContextVar("mcp_call", default=None)
 
 
 class ServerRequests:
-    """The callbacks of one connection. Questions go to the call that runs; there is nobody to ask without one."""
+    """The SDK callbacks of one connection. Questions are asked through the running call; without a call they are
+    declined.
+    """
 
     def __init__(self, server: str, roots: Callable[[], Sequence[Path]], sample: Sample | None) -> None:
         self._server, self._roots, self._sample = server, roots, sample
@@ -268,7 +270,7 @@ class ServerRequests:
 
     @contextmanager
     def during(self, call: Call | None) -> Generator[None]:
-        """While ``call`` runs, it hears what the server asks."""
+        """Route the server's questions to ``call`` while it runs."""
         if call is None:
             yield
             return
@@ -284,7 +286,7 @@ class ServerRequests:
     async def elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Ask the person; see ``forms``."""
+        """Ask the user to fill in a form or open an address."""
         del context
         call = self._asking()
         if call is None:
@@ -298,7 +300,7 @@ class ServerRequests:
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        """Ask a model for the server, once the person has agreed to just this text."""
+        """Ask a model for the server, after the user has approved exactly this text."""
         del context
         call, sample = self._asking(), self._sample
         if call is None or sample is None:
@@ -323,7 +325,7 @@ class ServerRequests:
         )
         reply = await call.ask(question)
         if reply.choice in {"deny", "text"}:
-            return types.ErrorData(code=types.INVALID_REQUEST, message="The person declined.")
+            return types.ErrorData(code=types.INVALID_REQUEST, message="The user declined.")
         try:
             answer, model = await sample(system, text, call)
         except BaError as error:
@@ -332,22 +334,22 @@ class ServerRequests:
         return types.CreateMessageResult(role="assistant", content=content, model=model, stop_reason="endTurn")
 
     async def roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        """The folders of the session."""
+        """Return the folders of the session."""
         del context
         folders = self._roots()
         return types.ListRootsResult(roots=[types.Root(uri=path.as_uri(), name=path.name) for path in folders])  # pyright: ignore[reportArgumentType]
 
     def current(self) -> Call | None:
-        """The newest call that runs."""
+        """Return the newest running call."""
         return self._calls[-1] if self._calls else None
 
     def _asking(self) -> Call | None:
-        """The call that a request belongs to: that of its own task, else the newest that runs."""
+        """Return the call that a request belongs to: that of its own task, else the newest running one."""
         return _current.get() or self.current()
 
 
 def _spoken(messages: Sequence[types.SamplingMessage]) -> str:
-    """The messages as one text: a single one as it is, several with who said what."""
+    """Return the messages as one text: a single message unchanged, several with their speakers."""
     said = [(message.role, "\n".join(_texts(message.content))) for message in messages]
     return said[0][1] if len(said) == 1 else "\n\n".join(f"{role}: {text}" for role, text in said)
 

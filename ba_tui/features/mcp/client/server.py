@@ -1,7 +1,7 @@
-"""One server of a session: connected when it is first needed, restarted with pauses, its tools compared with what was
-approved.
+"""The servers of a session: each is connected on first use and restarted with pauses, and its tools are compared with
+the approved ones.
 
-The package ``mcp`` is loaded here, in a thread, for the first connection.
+The package ``mcp`` is loaded in a thread, for the first connection.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.ports.mcp import (
     LoginNeeded,
     McpError,
@@ -24,32 +25,41 @@ from ba_tui.core.ports.mcp import (
     ServerState,
     ToolChanged,
 )
-from ba_tui.core.text.wording import one_line
+from ba_tui.core.text.wording import correction, one_line
 from ba_tui.core.tool import Call
 from ba_tui.features.mcp.client.approved import KnownServers
-from ba_tui.features.mcp.client.definitions import INSTRUCTIONS_CHARS, definition_text, plain_text, read_tools
+from ba_tui.features.mcp.client.definitions import (
+    INSTRUCTIONS_CHARS,
+    definition_text,
+    plain_text,
+    read_tools,
+    server_names,
+)
 from ba_tui.features.mcp.client.limits import ServerLog
 from ba_tui.features.mcp.client.values import RemoteResult, ServerMeans
 
 if TYPE_CHECKING:
     from ba_tui.features.mcp.client.connection import Connection
 
+
 T = TypeVar("T")
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each restart in a row; after the last one the server is left alone."""
+"""Seconds before each successive restart; after the last one the server stays down."""
 STEADY = 60.0
-"""Seconds after which a connection counts as good, and earlier ends are forgotten."""
+"""Seconds after which a connection counts as stable, and earlier failures are forgotten."""
 FRESH = 5.0
-"""Seconds in which a failure to connect is not tried again."""
+"""Seconds after a failed connection in which no new attempt is made."""
 GATHER = 0.2
-"""Seconds in which several changes become one listing."""
+"""Seconds within which several changes cause one listing."""
 MOST_NOTES = 20
 MOST_LEFT_OUT = 100
 AGAIN = "Connect again: /mcp, or start a new session."
 
 
 class Server:
-    """``part`` stands for it in the names of tools. ``changed`` is called on the event loop when its state changes."""
+    """One server. ``part``: its prefix in tool names. ``changed`` is called on the event loop when its
+    state changes.
+    """
 
     def __init__(self, config: ServerConfig, part: str, means: ServerMeans, changed: Callable[[], None]) -> None:
         self.config, self.part = config, part
@@ -65,27 +75,27 @@ class Server:
         """Prompts and resources that changed in this session, each as a line."""
         self._instructions = ""
         self._cached = bool(self._known.listed)
-        self._restarts, self._due = 0, 0.0
+        self._restarts = 0
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._later: set[asyncio.Task[None]] = set()
         self._listing: asyncio.Task[None] | None = None
         self._closed = False
 
-    # How it stands
+    # State
 
     @property
     def usable(self) -> bool:
-        """Whether it may be connected to."""
+        """Return whether it may be connected to."""
         return self.config.enabled and self.config.trusted and not self.config.trouble
 
     @property
     def unknown(self) -> bool:
-        """Whether its tools are not known yet, and it has not failed."""
+        """Return whether its tools are not known yet, and it has not failed."""
         return self.usable and not self._known.listed and self._phase in {"idle", "connecting"} and not self._since > 0
 
     def state(self) -> ServerState:
-        """Return how it stands now."""
+        """Return its present state."""
         config, error = self.config, self._error
         phase: ServerPhase = self._phase
         trouble, fix = (str(error), error.hint) if error else ("", "")
@@ -109,12 +119,11 @@ class Server:
             self._known.prompts,
             _bounded((*self._known.left_out, *self._notes)),
             self._restarts,
-            max(0.0, self._due - time.monotonic()) if phase == "waiting" else 0.0,
             self._known.left_out,
         )
 
     def tools(self) -> tuple[RemoteTool, ...]:
-        """Return its tools as they stand: switched off, changed, refused or usable."""
+        """Return its tools with their states: switched off, changed, refused or usable."""
         off = self.config.tools_off
         return tuple(
             replace(tool, standing="off", trouble="") if tool.name in off and tool.standing != "refused" else tool
@@ -122,15 +131,15 @@ class Server:
         )
 
     def approved(self, name: str) -> RemoteTool | None:
-        """Return the definition of a tool that the person approved."""
+        """Return the approved definition of a tool."""
         return self._known.approved.get(name)
 
     def _changed(self, name: str) -> RemoteTool | None:
-        """Return the present definition of a tool where it differs from the approved one."""
+        """Return the present definition of a tool if it differs from the approved one."""
         return next((each for each in self._known.judged() if each.name == name and each.standing == "changed"), None)
 
     def difference(self, name: str) -> tuple[str, str]:
-        """Return the approved definition and the present one, as text; empty ones where they are the same."""
+        """Return the approved and the present definition as text; empty texts if they are equal."""
         tool = self._changed(name)
         if tool is None:
             return "", ""
@@ -141,11 +150,11 @@ class Server:
         """Return the newest lines that it printed or logged."""
         return self._log.lines()
 
-    # What is done with it
+    # Actions
 
     async def connect(self) -> Connection:
-        """Return the live connection; makes one where there is none. Raises McpError, LoginNeeded."""
-        # While its tools are listed, nobody knows yet whether they are the approved ones.
+        """Return the live connection; make one if needed. Raises McpError, LoginNeeded."""
+        # While its tools are listed, it is unknown whether they are the approved ones.
         if self._connection and self._opening is None:
             return self._connection
         state = self.state()
@@ -161,13 +170,13 @@ class Server:
         return await asyncio.shield(self._opening)
 
     async def reconnect(self) -> None:
-        """Connect anew; failures are forgotten. Raises McpError, LoginNeeded."""
+        """Connect again; earlier failures are forgotten. Raises McpError, LoginNeeded."""
         await self.disconnect()
         self._error, self._restarts, self._failed_at = None, 0, float("-inf")
         await self.connect()
 
     async def disconnect(self, *, closing: bool = False) -> None:
-        """End the connection, and what would make a new one. ``closing``: for good."""
+        """End the connection and pending restarts. ``closing``: permanently."""
         self._closed = self._closed or closing
         for task in (*self._later, *((self._opening,) if self._opening else ())):
             task.cancel()
@@ -180,8 +189,9 @@ class Server:
     async def call(
         self, tool: str, args: Mapping[str, Any], call: Call, shown: RemoteTool | None = None
     ) -> RemoteResult:
-        """Call a tool. One that changed runs when the person was ``shown`` this very definition, and is approved by
-        that. Raises McpError, ToolChanged."""
+        """Call a tool. A changed tool runs only if the user was ``shown`` this very definition, which approves it.
+        Raises McpError, ToolChanged.
+        """
         connection = await self.connect()
         if present := self._changed(tool):
             if present != shown:
@@ -198,15 +208,15 @@ class Server:
         return await self._asked(await self.connect(), lambda live: live.prompt(name, args, call))
 
     async def approve(self, tool: str) -> None:
-        """Take the present definition of a tool for approved."""
+        """Mark the present definition of a tool as approved."""
         self._known = self._known.with_approved(tool)
         await self._save()
         self._tell()
 
-    # How it comes and goes
+    # Connecting and restarting
 
     async def _asked(self, connection: Connection, ask: Callable[[Connection], Awaitable[T]]) -> T:
-        """The answer; a session that the server has forgotten is begun anew, once."""
+        """Return the answer; if the server has forgotten the session, start a new one and repeat once."""
         try:
             return await ask(connection)
         except McpError as error:
@@ -237,14 +247,15 @@ class Server:
         return connection
 
     async def _negotiated(self, connection: Connection) -> None:
-        """Open it. A server of an older protocol may end at the first question of the newest one: it is asked again, in
-        its own."""
+        """Open a connection. A server of an older protocol may exit at the probe of the newest one: it is then opened
+        with its own protocol.
+        """
         try:
             await connection.open(spoken=self._known.protocol)
         except LoginNeeded:
             raise
         except McpError:
-            # The next try asks anew, and patiently, which protocol the server speaks.
+            # The next attempt probes the protocol again, with the long timeout.
             self._known = replace(self._known, protocol="")
             if self.config.transport != "stdio" or not connection.died:
                 raise
@@ -253,11 +264,11 @@ class Server:
     def _opened(self, task: asyncio.Task[Connection]) -> None:
         self._opening = None
         if not task.cancelled():
-            # Whoever waits is told; a connection in the background has nobody.
+            # Waiting callers get the error; a background connection has no caller.
             task.exception()
 
     async def _list(self, connection: Connection) -> None:
-        """List what the server offers, and compare its tools with what was approved. Raises McpError."""
+        """List what the server offers, and compare its tools with the approved ones. Raises McpError."""
         offered = await connection.offered()
         read = await asyncio.to_thread(read_tools, self.part, offered.tools)
         instructions, trouble = plain_text(connection.instructions, INSTRUCTIONS_CHARS)
@@ -282,7 +293,7 @@ class Server:
             await self._save()
 
     def _list_again(self) -> None:
-        """The server says that it offers something else."""
+        """List again: the server reported changed offers."""
         if self._listing is None and self._connection:
             self._listing = asyncio.create_task(self._relist(self._connection))
             self._later.add(self._listing)
@@ -300,7 +311,7 @@ class Server:
         self._tell()
 
     def _lost(self, why: str) -> None:
-        """The connection has ended, and nobody here ended it."""
+        """Handle a connection that ended unexpectedly."""
         if self._connection is None:
             return
         self._connection = None
@@ -314,12 +325,11 @@ class Server:
             self._stand("failed")
             return
         if self.config.transport != "stdio":
-            # Nothing has to be started: the next call connects.
+            # No restart is needed: the next call connects.
             self._stand("idle")
             return
         pause = PAUSES[self._restarts]
         self._restarts += 1
-        self._due = time.monotonic() + pause
         self._stand("waiting")
         task = asyncio.create_task(self._restart(pause))
         self._later.add(task)
@@ -350,7 +360,7 @@ def _bounded(notes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
-    """Return a task that nobody waits for; what it raises was told by the state."""
+    """Return a background task; its exceptions are already part of the state."""
 
     async def quiet() -> object:
         with contextlib.suppress(BaError):
@@ -358,3 +368,113 @@ def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
         return None
 
     return asyncio.create_task(quiet())
+
+
+class Servers:
+    """All servers of a session by name, core.ports.mcp.McpServers. Nothing is started before ``begin`` or a call. Reads
+    the files of known servers.
+    """
+
+    def __init__(self, configs: Sequence[ServerConfig], means: ServerMeans) -> None:
+        self._means = means
+        self._listeners: dict[object, Callable[[], None]] = {}
+        self.version = 0
+        """Grows whenever something changes that a list of tools shows."""
+        parts = server_names([config.name for config in configs])
+        self.each: Mapping[str, Server] = {
+            config.name: Server(config, parts[config.name], means, self._changed) for config in configs
+        }
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    # core.ports.mcp.McpServers
+
+    def listed(self) -> Sequence[ServerState]:
+        return [server.state() for server in self.each.values()]
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], object]:
+        key = object()
+        self._listeners[key] = changed
+        return partial(self._listeners.pop, key, None)
+
+    def begin(self) -> None:
+        for server in self.each.values():
+            if server.unknown:
+                task = started(server.connect)
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until the tools of all servers are known or have failed, at most so many seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+    async def connect(self, name: str) -> ServerState:
+        server = self._named(name)
+        await server.connect()
+        return server.state()
+
+    async def reconnect(self, name: str) -> ServerState:
+        server = self._named(name)
+        await server.reconnect()
+        return server.state()
+
+    async def enable(self, name: str, tool: str = "", *, on: bool) -> None:
+        server = self._named(name)
+        config = server.config
+        if tool:
+            self._tool(server, tool)
+            off = config.tools_off - {tool} if on else config.tools_off | {tool}
+            server.config = replace(config, tools_off=off)
+        else:
+            server.config = replace(config, enabled=on)
+            if not on:
+                await server.disconnect()
+        self._changed()
+        if self._means.keep:
+            await asyncio.to_thread(self._means.keep, name, tool, on)
+
+    async def approve(self, name: str, tool: str) -> None:
+        server = self._named(name)
+        self._tool(server, tool)
+        await server.approve(tool)
+
+    def difference(self, name: str, tool: str) -> tuple[str, str]:
+        return self._named(name).difference(tool)
+
+    def logs(self, name: str) -> Sequence[str]:
+        return self._named(name).logs()
+
+    async def login(self, name: str, show: Callable[[str], None]) -> None:
+        server, logins = self._named(name), self._means.logins
+        if server.config.transport == "stdio" or logins is None:
+            raise McpError(f"The MCP server {name} takes no login.", "Only servers with an address do.")
+        await logins.login(server.config, show)
+        await server.reconnect()
+
+    async def logout(self, name: str) -> None:
+        server = self._named(name)
+        if self._means.logins:
+            await self._means.logins.logout(server.config)
+        await server.disconnect()
+
+    async def close(self) -> None:
+        """End all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*(server.disconnect(closing=True) for server in self.each.values()))
+
+    def _changed(self) -> None:
+        self.version += 1
+        for listener in tuple(self._listeners.values()):
+            listener()
+
+    def _named(self, name: str) -> Server:
+        if name in self.each:
+            return self.each[name]
+        raise UsageError(f"There is no MCP server {name!r}.", correction(name, self.each, "See ba mcp list."))
+
+    def _tool(self, server: Server, name: str) -> None:
+        known = [tool.name for tool in server.tools()]
+        if name not in known:
+            hint = correction(name, known, "See /mcp.")
+            raise UsageError(f"The MCP server {server.config.name} has no tool {name!r}.", hint)

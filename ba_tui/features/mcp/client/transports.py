@@ -1,4 +1,4 @@
-"""The ways to a server: a child of our supervisor, streamable HTTP, and SSE. Everything that comes is bounded."""
+"""Transports to a server: a supervised child process, streamable HTTP, and SSE. All input is limited in size."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Leaving: TypeAlias = WriteStream[SessionMessage]
 Deliver: TypeAlias = Callable[[Item], Awaitable[None]]
 SHOWN = 120
 END_SECONDS = 0.5
-"""After its output ended, until its exit code is known."""
+"""Seconds to wait for the exit code after the output has ended."""
 QUIET_SECONDS = 0.25
-"""After a whole message without the end of its line, until it counts as a line."""
+"""Seconds after which a complete message without a line end counts as a line."""
 MOST_SPLIT = 50
-"""Messages that are looked for in one line."""
+"""Maximum messages that are searched for in one line."""
 SSE_EVENT_BYTES = 1_048_576
-"""Of one event in the older transport: the SDK ends a stream with a larger one."""
+"""Maximum bytes of one event in the older transport: the SDK ends a stream with a larger one."""
 STREAM_ENDED = "It closed its stream of events"
 
 
-class AnswerTooLarge(httpx2.StreamError):
+class ResponseTooLarge(httpx2.StreamError):
     """A server sends more than ba reads."""
 
 
@@ -49,8 +49,9 @@ class AnswerTooLarge(httpx2.StreamError):
 async def stdio(
     program: Program, incoming: ServerMessages, patience: float, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
-    """Start ``program`` and talk to it. ``patience``: seconds after which half a line fails what waits for it.
-    ``ended`` is told why it ended, in words. Raises OSError."""
+    """Start ``program`` and communicate with it. ``patience``: seconds after which an unfinished line fails the waiting
+    requests. ``ended`` is called with the reason, in words. Raises OSError.
+    """
     child = await DuplexChild.start(program, incoming.log.hear, MESSAGE_BYTES)
     arriving, read = anyio.create_memory_object_stream[Item](0)
     write, leaving = anyio.create_memory_object_stream[SessionMessage](0)
@@ -63,7 +64,7 @@ async def stdio(
                     await arriving.send(item)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
-            # Before its streams are closed: whoever waits is told why.
+            # Report the reason to waiting requests before the streams are closed.
             await child.wait(END_SECONDS)
             ended(talk.end())
 
@@ -94,7 +95,7 @@ async def stdio(
 
 
 async def _give_up_probe(incoming: ServerMessages, message: types.JSONRPCMessage, deliver: Deliver) -> None:
-    """Answer the question of the newest protocol in place of a server that leaves it without an answer."""
+    """Answer the probe of the newest protocol in place of a server that ignores it."""
     await asyncio.sleep(incoming.probe_seconds)
     if isinstance(message, types.JSONRPCRequest):
         text = f"{PROBE} was not answered within {incoming.probe_seconds:g} s"
@@ -110,7 +111,7 @@ async def _deliver(items: Sequence[Item], deliver: Deliver) -> None:
 
 
 class _Stdio:
-    """What one child sends, as messages."""
+    """Converts the output of one child process to messages."""
 
     def __init__(self, child: DuplexChild, incoming: ServerMessages, patience: float) -> None:
         self._child, self._incoming, self._patience = child, incoming, patience
@@ -119,7 +120,8 @@ class _Stdio:
         self._endless = ""
 
     async def messages(self) -> AsyncIterator[Item]:
-        # Without the end of its line a whole message counts soon; half a message, after ``patience``, once.
+        # A complete message without a line end is accepted soon; a partial one fails the requests once, after
+        # ``patience``.
         waits, waited = (QUIET_SECONDS, self._patience, None), 0
         while True:
             try:
@@ -149,7 +151,7 @@ class _Stdio:
                 yield item
 
     def end(self) -> str:
-        """Why it ended, as far as is known."""
+        """Return why it ended, as far as known."""
         if self._endless:
             return self._endless
         code, last = self._child.exit_code, self._incoming.log.last
@@ -163,7 +165,7 @@ class _Stdio:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as error:
-            # A program that prints without the end of a line puts its text, or half a message, before the next one.
+            # A program that prints without a line end puts its text, or a partial message, before the next message.
             start = line.rfind(b'{"jsonrpc"')
             if start > 0 and self._split < MOST_SPLIT and _is_message(line[start:]):
                 self._split += 1
@@ -190,8 +192,9 @@ def _is_message(text: bytes) -> bool:
 async def over_http(
     config: ServerConfig, client: httpx2.AsyncClient, incoming: ServerMessages, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
-    """Talk to the address of ``config`` by ``client``, which is closed at the end. ``ended`` is told why the server
-    closed its stream, in words."""
+    """Communicate with the address of ``config`` through ``client``, which is closed at the end. ``ended`` is called
+    with the reason when the server closes its stream.
+    """
 
     def given(
         headers: dict[str, str] | None = None,
@@ -218,7 +221,7 @@ async def over_http(
 async def _watched(
     read: Arriving, write: Leaving, incoming: ServerMessages, ended: Callable[[str], None], *, one_stream: bool
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
-    """The same streams, where a flood has to wait. ``one_stream``: all answers come in one stream of events."""
+    """Return the streams with flood control. ``one_stream``: all answers arrive in one stream of events."""
     arriving, paced = anyio.create_memory_object_stream[Item](0)
     pace = Pace()
 
@@ -231,7 +234,7 @@ async def _watched(
                         await arriving.send(each)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
-            # Before the stream is closed, as above.
+            # Report the reason before the stream is closed, as above.
             ended(stream_end())
 
     def judged(item: Item) -> Sequence[Item]:
@@ -242,7 +245,7 @@ async def _watched(
                 each.metadata = metadata
             return found
         if not one_stream:
-            # The SDK fails a request of its own accord; this was sent beside the answers.
+            # The SDK fails this request itself; the failure was sent next to the answers.
             return [item]
         peek = incoming.stream
         return incoming.unreadable(peek.size, peek.ends, why_unreadable(item), sure=True)
@@ -261,13 +264,13 @@ async def _watched(
     async with paced, anyio.create_task_group() as group:
         group.start_soon(relay)
         try:
-            yield paced, _Asking(write, asked)
+            yield paced, _RequestStream(write, asked)
         finally:
             group.cancel_scope.cancel()
 
 
-class _Asking:
-    """A stream of messages to a server, each of which is shown to ``asked`` first."""
+class _RequestStream:
+    """A stream of messages to a server; each message is passed to ``asked`` first."""
 
     def __init__(self, inner: Leaving, asked: Callable[[SessionMessage], None]) -> None:
         self._inner, self._asked = inner, asked
@@ -290,7 +293,7 @@ class _Asking:
 
 
 class _EventBody(httpx2.AsyncByteStream):
-    """The body of a stream of events, of which ``peek`` takes note."""
+    """The body of an event stream, recorded by ``peek``."""
 
     def __init__(self, body: httpx2.AsyncByteStream, peek: Peek) -> None:
         self._body, self._peek = body, peek
@@ -305,8 +308,9 @@ class _EventBody(httpx2.AsyncByteStream):
 
 
 class _WholeBody(httpx2.AsyncByteStream):
-    """The body of any other response: cut off with an error where it is too large, replaced by an error where it
-    answers another request than the one that it belongs to."""
+    """The body of any other response: cut off with an error if it is too large, replaced by an error if it answers a
+    different request.
+    """
 
     def __init__(self, body: httpx2.AsyncByteStream, peek: Peek, id: int | str | None) -> None:
         self._body, self._peek, self._id = body, peek, id
@@ -316,7 +320,7 @@ class _WholeBody(httpx2.AsyncByteStream):
         async for piece in self._body:
             self._peek.feed(piece, events=False)
             if self._peek.size > MESSAGE_BYTES:
-                raise AnswerTooLarge(f"The answer is {TOO_LARGE}.")
+                raise ResponseTooLarge(f"The answer is {TOO_LARGE}.")
             pieces.append(piece)
         yield self._checked(b"".join(pieces))
 
@@ -338,9 +342,10 @@ class _WholeBody(httpx2.AsyncByteStream):
         return types.JSONRPCError(jsonrpc="2.0", id=self._id, error=error).model_dump_json().encode()
 
 
-class Watched(httpx2.AsyncBaseTransport):
-    """Sends requests by another transport. ``status``: of the newest response. Bodies are bounded, and ``incoming``
-    hears of their size. ``one_stream``: all answers come in the one response to a GET."""
+class WatchedTransport(httpx2.AsyncBaseTransport):
+    """An HTTP transport with size limits. ``status``: of the newest response. ``incoming`` gets the sizes of bodies.
+    ``one_stream``: all answers arrive in the one response to a GET.
+    """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, incoming: ServerMessages, *, one_stream: bool) -> None:
         self._inner, self._incoming, self._one_stream = inner, incoming, one_stream
@@ -365,8 +370,9 @@ class Watched(httpx2.AsyncBaseTransport):
 
 
 class SseClient(httpx2.AsyncClient):
-    """A client for the older transport, whose answers come in a stream of their own: ``broken`` is told when a message
-    could not be sent, because nobody else would say that no answer will come."""
+    """A client for the older transport, whose answers arrive in a separate stream: ``broken`` is called when a message
+    could not be sent, because nothing else would fail its request.
+    """
 
     def __init__(self, broken: Callable[[str], None], **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""What connections are made with, and what comes of calls: values between the rooms."""
+"""Values that connections are made with, and values that they return."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ba_tui.core.ports.mcp import RemotePrompt, RemoteResource, ServerConfig
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
-from ba_tui.features.mcp.client.authority import Authority
 from ba_tui.processes.supervised import Program
 
 if TYPE_CHECKING:
     import httpx2
 
+    from ba_tui.features.mcp.client.logins import Logins
+
+
 PartKind: TypeAlias = Literal["text", "image", "audio", "resource", "link"]
 Sample: TypeAlias = Callable[[str, str, Call], Awaitable[tuple[str, str]]]
-"""Gives the answer of a model to a system prompt and a text, and the name of the model. Raises BaError."""
+"""Sends a system prompt and a text to a model; returns the answer and the model's name. Raises BaError."""
 CurrentCall: TypeAlias = Callable[[], Call | None]
-"""The call of a server that runs, which can ask the person."""
+"""Returns the server's running call, through which the user can be asked."""
 
 
 @frozen
 class RemotePart:
-    """A part of a result. ``data`` is base64; ``text`` and ``data`` are never both there."""
+    """A part of a result. ``data`` is base64; only one of ``text`` and ``data`` is set."""
 
     kind: PartKind
     text: str = ""
@@ -32,12 +34,12 @@ class RemotePart:
     media_type: str = ""
     uri: str = ""
     speaker: str = ""
-    """In a prompt: whose words it is."""
+    """In a prompt: the speaker."""
 
 
 @frozen
 class RemoteResult:
-    """``structured``: the result as JSON where the server gave it so, else None."""
+    """``structured``: the result as JSON if the server sent it, else None."""
 
     parts: tuple[RemotePart, ...]
     structured: Any = None
@@ -45,9 +47,10 @@ class RemoteResult:
 
 
 @frozen
-class Offered:
-    """What a server offers, as it said; ``tools`` as plain JSON. ``notes``: a line for each listing that failed.
-    ``left_out``: one for each item that can't be read."""
+class ServerOffer:
+    """A server's listing. ``tools`` as plain JSON. ``notes``: a line for each listing that failed. ``left_out``: one
+    for each unreadable item.
+    """
 
     tools: tuple[Mapping[str, Any], ...] = ()
     resources: tuple[RemoteResource, ...] = ()
@@ -58,17 +61,17 @@ class Offered:
 
 @frozen
 class ServerMeans:
-    """What servers are started and asked with; values from the floors above.
+    """Callbacks that servers are started and queried with.
 
-    ``program`` makes what is started for a stdio server, and raises McpError; ``http`` the way out for requests, with
-    proxies and certificates. ``store``: the folder that keeps approved definitions; None: nothing is kept. ``keep``
-    saves a switch (server, tool, on) for later sessions; it blocks.
+    ``program`` returns the command of a stdio server, and raises McpError; ``http`` returns the HTTP client, with
+    proxies and certificates. ``store``: the folder of approved definitions; None: nothing is stored. ``keep`` saves a
+    switch (server, tool, on) for later sessions; it blocks.
     """
 
     program: Callable[[ServerConfig, CurrentCall], Awaitable[Program]]
     http: Callable[[ServerConfig], Awaitable[httpx2.AsyncBaseTransport]]
     roots: Callable[[], Sequence[Path]] = tuple[Path]
-    authority: Authority | None = None
+    logins: Logins | None = None
     sample: Sample | None = None
     store: Path | None = None
     keep: Callable[[str, str, bool], None] | None = None

@@ -1,2 +1,3 @@
 """MCP servers in a session: their tools, results, resources and prompts, and how they are started. May import what
-tools may; nothing here imports the package ``mcp``."""
+tools may, never the package ``mcp``.
+"""

@@ -1,33 +1,31 @@
-"""What servers offer beside tools, as a person names it: resources as ``@server:uri``, prompts as ``/server:name``."""
+"""Resources and prompts of servers: users name resources as ``@server:uri``, and prompts as ``/server:name``."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from ba_tui.context.session_data import MentionedData
+from ba_tui.context.ports import MentionedData
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.commands import CommandLine
+from ba_tui.core.ports.context import CommandLine, Suggestion
 from ba_tui.core.ports.mcp import RemotePrompt, RemoteResource
-from ba_tui.core.ports.mentions import Suggestion
+from ba_tui.core.provider import Modalities
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.wording import one_line
-from ba_tui.features.mcp.client.server import Server
-from ba_tui.features.mcp.client.servers import Servers
-from ba_tui.features.mcp.tools.results import read_parts
+from ba_tui.features.mcp.client.server import Server, Servers
+from ba_tui.features.mcp.tools.remote_tools import read_parts
 from ba_tui.tools.formats import head_and_tail
-from ba_tui.tools.modalities import Modalities
 
 RESOURCE_CHARS = 60_000
-"""Of a resource that a prompt mentions; the rest is read by a tool of the server."""
+"""Maximum characters of a resource that a prompt mentions; a tool of the server reads the rest."""
 DETAIL = 60
 
 
 class MentionedResources:
-    """context.session_data.MentionedData: resources of servers, and all that ``data`` knows."""
+    """context.ports.MentionedData: resources of servers, and all that ``data`` knows."""
 
-    def __init__(self, data: MentionedData, servers: Servers, modalities: Modalities) -> None:
+    def __init__(self, data: Callable[[], MentionedData], servers: Servers, modalities: Modalities) -> None:
         self._data, self._servers, self._modalities = data, servers, modalities
 
     def remote(self, text: str) -> bool:
@@ -36,28 +34,28 @@ class MentionedResources:
 
     async def names(self, text: str) -> bool:
         """See MentionedData."""
-        return await self._data.names(text)
+        return await self._data().names(text)
 
     async def names_files(self, text: str) -> bool:
         """See MentionedData."""
-        return await self._data.names_files(text)
+        return await self._data().names_files(text)
 
     async def register(self, text: str) -> ToolResult:
         """See MentionedData."""
-        return await self._data.register(text)
+        return await self._data().register(text)
 
     async def read(self, text: str) -> ToolResult:
         """See MentionedData. Raises McpError."""
         found = self._found(text)
         if found is None:
-            return await self._data.read(text)
+            return await self._data().read(text)
         server, uri = found
         answer = await server.read(uri)
         whole, pictures = await asyncio.to_thread(read_parts, answer, self._modalities)
         return ToolResult(head_and_tail(whole, RESOURCE_CHARS), summary="a resource", attachments=tuple(pictures))
 
     def suggestions(self) -> Sequence[Suggestion]:
-        """Return what may be named, from memory."""
+        """Return completions, without asking the servers."""
         return [
             Suggestion("resource", f"{name}:{each.uri}", f"{name}:{each.uri}", one_line(each.name, DETAIL))
             for name, server in _usable(self._servers)
@@ -66,7 +64,7 @@ class MentionedResources:
         ]
 
     def _found(self, text: str) -> tuple[Server, str] | None:
-        """The server and the address that ``text`` names."""
+        """Return the server and the address that ``text`` names."""
         name, colon, uri = text.partition(":")
         server = dict(_usable(self._servers)).get(name)
         if not colon or not uri or server is None:
@@ -75,13 +73,13 @@ class MentionedResources:
 
 
 class RemotePrompts:
-    """context.own_commands.ServerPrompts: the prompts that servers offer."""
+    """context.ports.ServerPrompts: the prompts that servers offer."""
 
     def __init__(self, servers: Servers, modalities: Modalities) -> None:
         self._servers, self._modalities = servers, modalities
 
     def lines(self) -> Sequence[CommandLine]:
-        """Return a line for each prompt, from memory."""
+        """Return a line for each prompt, without asking the servers."""
         return [
             CommandLine(f"{name}:{each.name}", "server", each.description, _hint(each), f"MCP server {name}")
             for name, server in _usable(self._servers)
@@ -89,11 +87,11 @@ class RemotePrompts:
         ]
 
     def has(self, name: str) -> bool:
-        """Return whether a server offers the prompt that is called so."""
+        """Return whether a server offers the prompt with that name."""
         return self._found(name) is not None
 
     async def text(self, name: str, arguments: str) -> str:
-        """Return what the prompt stands for, filled in. Raises UsageError, McpError."""
+        """Return the text of a prompt with its arguments filled in. Raises UsageError, McpError."""
         found = self._found(name)
         if found is None:
             raise UsageError(f"There is no prompt {name!r}.", "See /mcp.")
@@ -114,7 +112,7 @@ class RemotePrompts:
 
 
 def _usable(servers: Servers) -> Iterator[tuple[str, Server]]:
-    """Servers by what stands for them in names."""
+    """Return the usable servers by their prefixes."""
     return ((server.part, server) for server in servers.each.values() if server.usable)
 
 
@@ -130,7 +128,7 @@ def _hint(prompt: RemotePrompt) -> str:
 
 
 def _given(prompt: RemotePrompt, text: str) -> dict[str, str]:
-    """The arguments in ``text``, by ``name=value`` or in their order; the last one takes the rest."""
+    """Return the arguments in ``text``: ``name=value`` or positional; the last one takes the rest."""
     names = [each.name for each in prompt.arguments]
     try:
         words = shlex.split(text)

@@ -1,32 +1,126 @@
-"""Tools of servers as tools of the session: judged, asked about and bounded like all others.
+"""Tools of servers as tools of the session, with the same permissions, questions and limits as all others, and their
+results.
 
-What a server says of its own tools (that one only reads, say) is shown, and allows nothing.
+A server's statements about its tools, such as read-only, are shown, but grant nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.messages import Image
+from ba_tui.core.ports.contributions import SourceTool, ToolsFound
 from ba_tui.core.ports.mcp import RemoteTool
-from ba_tui.core.ports.rooms import JoiningTool, ToolsFound
-from ba_tui.core.results import Diff, Display, ToolResult, failure
-from ba_tui.core.text.wording import one_line, sentence
+from ba_tui.core.provider import Modalities
+from ba_tui.core.results import Diff, Display, Prose, ToolResult, failure
+from ba_tui.core.text.json_text import read_json
+from ba_tui.core.text.untrusted import legible
+from ba_tui.core.text.wording import byte_size, count, one_line, sentence
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
-from ba_tui.features.mcp.client.server import Server
-from ba_tui.features.mcp.client.servers import Servers
-from ba_tui.features.mcp.tools.results import tool_result
-from ba_tui.tools.modalities import Modalities
+from ba_tui.features.mcp.client.server import Server, Servers
+from ba_tui.features.mcp.client.values import RemotePart, RemoteResult
+from ba_tui.tools.builtin.media import ATTACHED, LONGEST_SIDE, attached, measured
+
+MOST_PICTURES = 10
+URI_CHARS = 300
+
+
+def tool_result(answer: RemoteResult, modalities: Modalities) -> ToolResult:
+    """Return ``answer`` as a tool result. Decodes pictures: call it in a thread."""
+    text, pictures = read_parts(answer, modalities)
+    if answer.is_error:
+        return failure("execution_error", text.strip() or "The server says that it failed, and no more.")
+    data = _json(text)
+    summary = ", ".join(filter(None, (_size(text), count(len(pictures), "picture") if pictures else "")))
+    if not text.strip() and not pictures:
+        return ToolResult("The server gave an empty result.", summary="empty")
+    kind = "text" if data is None else "json"
+    return ToolResult(text, Prose(text), summary=summary, attachments=tuple(pictures), kind=kind)
+
+
+def read_parts(answer: RemoteResult, modalities: Modalities) -> tuple[str, list[Image]]:
+    """Return the text of all parts, and the pictures."""
+    pictures: list[Image] = []
+    said = [_told(part, pictures, modalities.pictures) for part in answer.parts]
+    text = "\n\n".join(piece for piece in said if piece)
+    if answer.structured is not None and not _stands_for(text, answer):
+        whole = json.dumps(answer.structured, ensure_ascii=False)
+        text = f"{text}\n\nThe same as data:\n{whole}" if text else whole
+    # The model must not read text that users can't see.
+    return legible(text), pictures
+
+
+def _stands_for(text: str, answer: RemoteResult) -> bool:
+    """Return whether the text repeats the structured content, as servers are asked to do."""
+    data, given = _json(text), answer.structured
+    if data is not None and (data == given or {"result": data} == given):
+        return True
+    inner: Any = cast("dict[str, Any]", given).get("result") if isinstance(given, dict) else None
+    return given == {"result": inner} and text in {str(inner), json.dumps(inner, ensure_ascii=False)}
+
+
+def _told(part: RemotePart, pictures: list[Image], sees: Callable[[], bool]) -> str:
+    match part.kind:
+        case "text":
+            return part.text
+        case "link":
+            kind = f", {part.media_type}" if part.media_type else ""
+            return f"[resource {one_line(part.uri, URI_CHARS)}{kind}: {part.text}]"
+        case "image":
+            return _picture(part, pictures, sees)
+        case "audio":
+            return (
+                f"[audio, {part.media_type}, {byte_size(len(part.data) * 3 // 4)}: left out, models here can't hear it]"
+            )
+        case "resource":
+            head = f"[{one_line(part.uri, URI_CHARS)}{f', {part.media_type}' if part.media_type else ''}]"
+            if not part.data:
+                return f"{head}\n{part.text}"
+            if part.media_type.startswith("image/"):
+                return f"{head}\n{_picture(part, pictures, sees)}"
+            return f"{head}\n[{byte_size(len(part.data) * 3 // 4)} that are no text: left out]"
+
+
+def _picture(part: RemotePart, pictures: list[Image], sees: Callable[[], bool]) -> str:
+    """Return a text for the picture, and append the picture to ``pictures`` if the model can see it."""
+    try:
+        data = base64.b64decode(part.data, validate=True)
+    except (binascii.Error, ValueError):
+        return "[a picture that is not valid base64: left out]"
+    picture = measured(data)
+    if picture is None:
+        return f"[a picture that is no PNG, JPEG, GIF or WebP ({part.media_type}): left out]"
+    what = f"{picture.shown}, {byte_size(len(data))}"
+    if not sees():
+        return f"[{what}: left out, the model in use can't see pictures]"
+    if len(data) > ATTACHED or max(picture.width, picture.height) > LONGEST_SIDE or len(pictures) >= MOST_PICTURES:
+        return f"[{what}: left out, it is too large or one of too many]"
+    pictures.append(attached(picture, data))
+    return f"[{what}: attached]"
+
+
+def _json(text: str) -> Any:
+    return read_json(text) if text[:1] in {"{", "["} else None
+
+
+def _size(text: str) -> str:
+    lines = text.count("\n") + 1
+    return "" if not text else one_line(text, 60) if lines == 1 and len(text) <= 60 else count(lines, "line")
+
 
 CATEGORY = "mcp"
 TARGET_CHARS = 200
 TARGETS = ("path", "url", "uri", "query", "q", "command", "name", "id", "repo", "text", "message")
-"""Arguments that usually say what a call is about."""
+"""Arguments that usually contain the subject of a call."""
 PATHS = ("path", "paths", "file", "file_path", "filepath", "directory", "folder", "source", "destination")
-"""Arguments of a server on this machine that name files, which rules about paths and secrets judge."""
+"""Arguments of a local server that name files, which rules about paths and secrets judge."""
 
 
 def _paths(args: Mapping[str, Any]) -> tuple[str, ...]:
@@ -39,26 +133,26 @@ def _paths(args: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _changed(server: Server, name: str) -> RemoteTool | None:
-    """The present definition of a tool where it differs from the approved one."""
+    """Return the present definition of a tool if it differs from the approved one."""
     return next((each for each in server.tools() if each.name == name and each.standing == "changed"), None)
 
 
 class RemoteTools:
-    """The tools of all servers of a session; the same objects as long as nothing of them changes."""
+    """The tools of all servers of a session; unchanged tools stay the same objects."""
 
     def __init__(self, servers: Servers, modalities: Modalities) -> None:
         self._servers, self._modalities = servers, modalities
-        self._made: dict[str, tuple[object, JoiningTool]] = {}
+        self._made: dict[str, tuple[object, SourceTool]] = {}
         self._seen = -1
 
     def outdated(self) -> bool:
-        """Return whether the tools may be others than at the last look."""
+        """Return whether the tools may have changed since the last ``look``."""
         return self._seen != self._servers.version
 
     def look(self) -> ToolsFound:
-        """Return the tools that may be called now. Starts nothing."""
+        """Return the tools that may be called now. Starts no server."""
         self._seen = self._servers.version
-        found: dict[str, tuple[object, JoiningTool]] = {}
+        found: dict[str, tuple[object, SourceTool]] = {}
         problems: list[str] = []
         for server, tool in self._all():
             if tool.standing == "refused":
@@ -75,7 +169,7 @@ class RemoteTools:
             before = self._made.get(tool.full_name)
             place = f"MCP server {server.config.name}"
             same = before if before and before[0] == key else None
-            found[tool.full_name] = same or (key, JoiningTool(self._tool(server, shown, tool.full_name), place))
+            found[tool.full_name] = same or (key, SourceTool(self._tool(server, shown, tool.full_name), place))
         self._made = found
         return ToolsFound([each for _, each in found.values()], problems)
 
@@ -95,7 +189,7 @@ class RemoteTools:
 
         async def concern(args: Mapping[str, Any]) -> str:
             del args
-            # What is remembered of a server may be out of date: what it offers now is judged. A failure is told by run.
+            # The stored listing may be outdated: the present one is judged. ``run`` reports a failure.
             with suppress(BaError):
                 await server.connect()
             changed = _changed(server, tool.name)
@@ -113,7 +207,7 @@ class RemoteTools:
         target = next((each for each in TARGETS if each in properties), next(iter(properties), ""))
         facts = ToolFacts(
             CATEGORY,
-            # No argument is a command, which ``target`` would be taken for.
+            # No argument is a command, as which ``target`` would be judged.
             target_of=lambda args: str(args.get(target, ""))[:TARGET_CHARS],
             paths_of=_paths if local and set(PATHS) & set(properties) else None,
             tags=(server.config.name,),

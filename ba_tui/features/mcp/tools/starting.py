@@ -1,4 +1,6 @@
-"""How servers are started and reached: confined as commands are, with a bare environment, by the person's proxies."""
+"""How servers are started and reached: sandboxed like commands, with a minimal environment, through the user's
+proxies.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment
 
+from ba_tui.core.effects import WORKING
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.ports.mcp import McpError, ServerConfig
-from ba_tui.core.profiles import WORKING
 from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call
 from ba_tui.features.mcp.client.values import CurrentCall
@@ -28,23 +30,23 @@ from ba_tui.tools.running.outside import REACHING
 if TYPE_CHECKING:
     import httpx2
 
-    from ba_tui.tools.running.egress_hosts import HostDecisions, NetworkAccess
-    from ba_tui.tools.web.addresses import WebAddress
+    from ba_tui.tools.addresses import WebAddress
+    from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR")
 MARKS = ("package.json", "node_modules", "pyvenv.cfg", "pyproject.toml")
-"""What stands in a folder of packages."""
+"""Files that mark the folder of a package."""
 ALONE = "no call of this MCP server is running that could ask you; add the host to commands.domains"
 
 
 class ServerStart:
-    """Of one session, whose project is at ``root``. ``environment`` is what commands see."""
+    """Starts the servers of a session whose project is at ``root``. ``environment`` is that of commands."""
 
     def __init__(self, root: Path, environment: Mapping[str, str], runner: CommandRunner, policy: Policy) -> None:
         self._root, self._environment, self._runner, self._policy = root, environment, runner, policy
 
     async def program(self, config: ServerConfig, current: CurrentCall) -> Program:
-        """Return what is started for ``config``; see ServerMeans. Raises McpError."""
+        """Return the program to start for ``config``; see ServerMeans. Raises McpError."""
         environment = {**self._inherited(), **config.environment}
         folder = Path(os.path.expanduser(config.folder)) if config.folder else self._root  # noqa: PTH111 - must not raise
         folder = folder if folder.is_absolute() else self._root / folder
@@ -67,11 +69,14 @@ class ServerStart:
         return await self._confined(program, config, current) if config.sandboxed else program
 
     async def http(self, config: ServerConfig) -> httpx2.AsyncBaseTransport:
-        """Return the way to the address of ``config``; see ServerMeans. Raises McpError."""
+        """Return the HTTP client for ``config``; see ServerMeans. Raises McpError."""
         import httpx2  # noqa: PLC0415 - loaded by the package mcp anyway
 
-        from ba_tui.tools.web.addresses import read_address  # noqa: PLC0415
-        from ba_tui.tools.web.client import proxy_of, system_tls  # noqa: PLC0415
+        from ba_tui.tools.addresses import (  # noqa: PLC0415
+            proxy_of,
+            read_address,
+            system_tls,
+        )
 
         try:
             address = read_address(config.url)
@@ -107,14 +112,15 @@ class ServerStart:
         return replace(held, environment=environment, egress=egress)
 
     def _judged(self, address: WebAddress) -> bool:
-        """Whether a rule lets every command reach ``address``."""
+        """Return whether a rule lets every command reach ``address``."""
         verdict = self._policy.judge(JudgedCall(REACHING, {"url": f"{address.origin}/"}, self._root))
         return isinstance(verdict, Allow) and bool(verdict.by)
 
 
 class ServerHosts:
-    """Which hosts a server may reach: those that rules allow, and those that the person allows while a call of it runs.
-    tools.running.egress_proxy takes it as the decisions about a command."""
+    """The hosts that a server may reach: those allowed by rules, and those that the user allows while a call of it
+    runs. tools.running.egress_proxy uses it like the decisions about a command.
+    """
 
     def __init__(
         self,
@@ -130,11 +136,11 @@ class ServerHosts:
 
     @property
     def waited(self) -> float:
-        """Seconds in which the person was asked."""
+        """Return the seconds spent waiting for the user."""
         return sum(each.waited for each in self._decisions.values())
 
     async def refusal(self, address: WebAddress) -> str:
-        """Return why ``address`` is not reached; empty when it may be."""
+        """Return why ``address`` is refused; empty if it is allowed."""
         if await asyncio.to_thread(self._judged, address):
             return ""
         call = self._current()
@@ -144,7 +150,7 @@ class ServerHosts:
         return await self._of(call).refusal(address)
 
     def _of(self, call: Call) -> HostDecisions:
-        from ba_tui.tools.running.egress_hosts import HostDecisions  # noqa: PLC0415 - loaded with the proxy
+        from ba_tui.tools.running.egress_proxy import HostDecisions  # noqa: PLC0415 - loaded with the proxy
 
         if call.id not in self._decisions:
             self._decisions = {call.id: HostDecisions(self.network, call, self._command, attended=True)}
@@ -152,7 +158,7 @@ class ServerHosts:
 
 
 def _installed(words: Sequence[str]) -> tuple[Path, ...]:
-    """The folders that the program and the files among ``words`` were installed in, which it must read. Blocks."""
+    """Return the installation folders of the program and of the files among ``words``, which it must read. Blocks."""
     places: dict[Path, None] = {}
     for word in words:
         for path in (Path(word), Path(os.path.realpath(word))):
@@ -162,7 +168,7 @@ def _installed(words: Sequence[str]) -> tuple[Path, ...]:
 
 
 def _package(path: Path) -> Path:
-    """The outermost folder of the package that a file belongs to; its own folder where none is seen."""
+    """Return the outermost package folder of a file; its own folder without a package."""
     home = Path.home()
     above = [folder for folder in path.parents if folder != home and folder not in home.parents]
     whole = [folder for folder in above if any((folder / mark).exists() for mark in MARKS)]
@@ -170,7 +176,7 @@ def _package(path: Path) -> Path:
 
 
 def _found(name: str, path: str, folder: Path) -> str | None:
-    """Where a program lies: by its path, from ``folder``, or in ``path``."""
+    """Return the path of a program: as given, relative to ``folder``, or found in ``path``."""
     if "/" in name:
         place = Path(os.path.expanduser(name))  # noqa: PTH111 - must not raise
         place = place if place.is_absolute() else folder / place

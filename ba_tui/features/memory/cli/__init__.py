@@ -1,1 +1,1 @@
-"""``ba memory``: the commands, and entries as text. May import what the command line may."""
+"""``ba memory``: the commands, and entries as text. May import what ``cli`` may."""

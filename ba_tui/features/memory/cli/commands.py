@@ -1,38 +1,56 @@
-"""``ba memory``: list, search, show, edit, forget, export, import, rebuild and count what ba remembers.
+"""``ba memory``: list, search, show, edit, forget, export, import, rebuild and count memory entries.
 
-What is asked for goes to stdout, everything else to stderr.
+Results go to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
 
-from ba_tui.cli.config import Cwd, editor_for, open_in, print_facts, print_line, say
+from ba_tui.cli.config import Cwd, editor_for, folder_of, load, open_in, print_facts, print_line, say
+from ba_tui.cli.sessions import cell, local_time
 from ba_tui.cli.streams import write_output
-from ba_tui.core.errors import SecretRefused, UsageError
+from ba_tui.core.errors import SecretRefused, UsageError, run_loop
+from ba_tui.core.ports.memory import Entry, RecalledEntry, Scope
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import byte_size, count, one_line
+from ba_tui.core.values import frozen
+from ba_tui.features.memory.engine.setup import StoreSetup, setup_of
+from ba_tui.features.memory.engine.store import MemoryStore
+from ba_tui.features.memory.tools.names import MemoryNames, named_settings
+from ba_tui.features.memory.tools.session_memory import SessionMemory
+from ba_tui.features.memory.tools.storing import EntryWriter, Owner, PendingFacts
+from ba_tui.permissions.secrets.scanner import find
 from ba_tui.processes.scratch import scratch
+from ba_tui.resources import folder_slug, places, project_root
 
-if TYPE_CHECKING:
-    from ba_tui.core.ports.memory import Entry, Recalled, Scope
-    from ba_tui.features.memory.cli.opened import OpenedMemory
-
+T = TypeVar("T")
+PAGE = 5_000
+"""Entries per read when all are needed."""
+NAMED = 3
+"""Maximum entries that a message about an ambiguous id names."""
+SEE = "`ba memory list` shows all ids."
 app = typer.Typer(no_args_is_help=True)
 WHOLE = 10_000
-"""Columns for an output that no terminal shows."""
+"""Columns of an output that is not a terminal."""
 SHOWN = 60
-"""Characters of a memory that are repeated in a message."""
+"""Maximum characters of an entry in a message."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="An entry's id, or as much of it as is unambiguous.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -42,7 +60,7 @@ Everywhere = Annotated[bool, typer.Option("--all-projects", help="Those of all p
 
 
 @app.command("list")
-def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
+def list_entries(
     project: Project = False,
     global_: Global = False,
     everywhere: Everywhere = False,
@@ -51,8 +69,6 @@ def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """List what is remembered for this project and for all: pinned entries, then the newest."""
-    from ba_tui.features.memory.cli.opened import with_each_memory, with_memory  # noqa: PLC0415 - --help must not wait for it
-
     scope = _scope(project=project, global_=global_, everywhere=everywhere)
 
     async def listed(opened: OpenedMemory) -> tuple[list[Entry], int]:
@@ -62,7 +78,7 @@ def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
         return await opened.store.listed(scope, 0, limit + 1), state.skipped
 
     found = with_each_memory(listed) if everywhere else [with_memory(cwd, listed)]
-    # Global entries come with each project.
+    # Global entries are part of each project's memory.
     entries = list({entry.id: entry for each, _ in found for entry in each}.values())
     if everywhere:
         entries.sort(key=lambda entry: (not entry.pinned, -entry.at))
@@ -77,7 +93,7 @@ def list_entries(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 @app.command()
-def search(  # noqa: PLR0913 - typer reads one parameter a flag
+def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for, in your words.")],
     project: Project = False,
     global_: Global = False,
@@ -87,12 +103,9 @@ def search(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """Find entries by meaning and by words, best first."""
-    from ba_tui.features.memory.cli.entry_tables import entry_record  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.features.memory.cli.opened import with_each_memory, with_memory  # noqa: PLC0415 - likewise
-
     scope = _scope(project=project, global_=global_, everywhere=everywhere)
 
-    async def found(opened: OpenedMemory) -> tuple[Sequence[Recalled], str]:
+    async def found(opened: OpenedMemory) -> tuple[Sequence[RecalledEntry], str]:
         recollection = await opened.memory.find(" ".join(words), limit=limit, scope=scope)
         return recollection.found, "" if everywhere else recollection.why
 
@@ -113,8 +126,6 @@ def search(  # noqa: PLR0913 - typer reads one parameter a flag
 @app.command()
 def show(id: Id, json_: Json = False, cwd: Cwd = None) -> int:
     """Show one entry with all that is known of it, and the entries that it replaced."""
-    from ba_tui.features.memory.cli.entry_tables import entry_facts, entry_record  # noqa: PLC0415 - see search
-    from ba_tui.features.memory.cli.opened import entry_of, with_memory  # noqa: PLC0415
 
     async def found(opened: OpenedMemory) -> tuple[Entry, Sequence[Entry]]:
         entry = await entry_of(opened, id)
@@ -138,7 +149,6 @@ def edit(
     cwd: Cwd = None,
 ) -> int:
     """Change the text of an entry."""
-    from ba_tui.features.memory.cli.opened import entry_of, with_memory  # noqa: PLC0415 - see search
 
     async def changed(opened: OpenedMemory) -> Entry:
         entry = await entry_of(opened, id)
@@ -152,13 +162,13 @@ def edit(
 
 
 def _edited(text: str) -> str:
-    """What the person makes of ``text`` in their editor."""
+    """Return ``text`` as the user edited it in their editor."""
     editor = editor_for('write the text behind the id: ba memory edit ID "TEXT"')
     with tempfile.NamedTemporaryFile("w", prefix="ba-memory-", suffix=".md", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         open_in(editor, Path(file.name))
-        # Some editors put another file in its place.
+        # Some editors replace the file.
         return Path(file.name).read_text("utf-8", "replace").strip()
 
 
@@ -169,7 +179,6 @@ def forget(
     cwd: Cwd = None,
 ) -> int:
     """Remove entries for good: from the log, the indexes and the vectors. Their ids are printed."""
-    from ba_tui.features.memory.cli.opened import entry_of, with_memory  # noqa: PLC0415 - see search
 
     async def forgotten(opened: OpenedMemory) -> list[Entry]:
         entries = [await entry_of(opened, id) for id in ids]
@@ -201,8 +210,6 @@ def export_entries(
     cwd: Cwd = None,
 ) -> int:
     """Write all entries of this project and the global ones as JSON lines. `ba memory import` reads them."""
-    from ba_tui.features.memory.cli.opened import with_memory  # noqa: PLC0415 - see search
-
     if output is not None and output.is_dir():
         raise UsageError(f"{output} is a folder.", "Name a file.")
     with scratch("memory") as near:
@@ -225,8 +232,6 @@ def import_entries(
     cwd: Cwd = None,
 ) -> int:
     """Add the entries of an exported file. Those of any project become this project's; known ones stay as they are."""
-    from ba_tui.features.memory.cli.opened import with_memory  # noqa: PLC0415 - see search
-
     _check_secrets(file)
     imported = with_memory(cwd, lambda opened: opened.store.exchange.import_(file))
     if json_:
@@ -239,14 +244,12 @@ def import_entries(
 
 
 def _check_secrets(file: Path) -> None:
-    """Raises SecretRefused when an entry of an exported ``file`` holds a secret."""
-    from ba_tui.features.memory.engine.entries import loads  # noqa: PLC0415 - see search
-    from ba_tui.permissions.secrets.scanner import find  # noqa: PLC0415
+    """Raise SecretRefused if an entry of an exported ``file`` contains a secret."""
 
-    # A file that cannot be read is the import's to tell.
+    # The import itself reports an unreadable file.
     with suppress(OSError), file.open("rb") as lines:
         for number, data in enumerate(lines, 1):
-            texts = [text for text in (loads(data) or {}).values() if isinstance(text, str)]
+            texts = [text for text in (read_object(data) or {}).values() if isinstance(text, str)]
             if secrets := find("\n".join(texts)):
                 raise SecretRefused(
                     f"Nothing is imported: line {number:,} of {file} holds a secret ({secrets[0].kind}).",
@@ -263,10 +266,6 @@ def bind(
     cwd: Cwd = None,
 ) -> int:
     """Choose the name under which this project shares its memory on a team's server (`memory.url`)."""
-    from ba_tui.cli.config import folder_of, load  # noqa: PLC0415 - see search
-    from ba_tui.features.memory.tools.names import MemoryNames  # noqa: PLC0415
-    from ba_tui.resources import folder_slug, places, project_root  # noqa: PLC0415
-
     if name and default:
         raise UsageError("NAME and --default exclude each other.", "Leave one of them.")
     if name == "":
@@ -288,12 +287,7 @@ def bind(
 
 @app.command()
 def rebuild(cwd: Cwd = None) -> int:
-    """Make the indexes anew from the log. Nothing that is remembered changes, and kept vectors are used again."""
-    from rich.console import Console  # noqa: PLC0415 - see search
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
-
-    from ba_tui.features.memory.cli.opened import with_memory  # noqa: PLC0415
-
+    """Rebuild the indexes from the log. Entries do not change, and stored vectors are reused."""
     columns = (TextColumn("Indexing"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
@@ -310,9 +304,6 @@ def rebuild(cwd: Cwd = None) -> int:
 @app.command()
 def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) -> int:
     """Count entries by scope and kind; name the embedder, the space on the disk, and how many lines are damaged."""
-    from ba_tui.features.memory.cli.opened import with_each_memory, with_memory  # noqa: PLC0415 - see search
-    from ba_tui.resources import places  # noqa: PLC0415
-
     counted = with_each_memory(_counted) if everywhere else [with_memory(cwd, _counted)]
     if json_:
         print_line(json.dumps({"folder": str(places().memory), "projects": counted}, indent=2))
@@ -336,9 +327,6 @@ def stats(everywhere: Everywhere = False, json_: Json = False, cwd: Cwd = None) 
 
 
 async def _counted(opened: OpenedMemory) -> dict[str, Any]:
-    from ba_tui.features.memory.cli.entry_tables import scope_of  # noqa: PLC0415 - see search
-    from ba_tui.features.memory.cli.opened import every_entry  # noqa: PLC0415
-
     kinds, scopes, marks = Counter[str](), Counter[str](project=0, **{"global": 0}), Counter[str]()
     async for entry in every_entry(opened):
         kinds[entry.kind] += 1
@@ -360,11 +348,7 @@ def _scope(*, project: bool, global_: bool, everywhere: bool) -> Scope | None:
 
 
 def _print(entries: Sequence[Entry], *, json_: bool, projects: bool) -> None:
-    """A line each: cut to the width of a terminal, and whole for a file or another program."""
-    from rich.console import Console  # noqa: PLC0415 - see search
-
-    from ba_tui.features.memory.cli.entry_tables import entry_record, entry_table  # noqa: PLC0415
-
+    """Print lines: cut to the width of a terminal, unshortened for a file or another program."""
     if json_:
         print_line(json.dumps([entry_record(entry) for entry in entries], indent=2, ensure_ascii=False))
     elif entries:
@@ -372,3 +356,135 @@ def _print(entries: Sequence[Entry], *, json_: bool, projects: bool) -> None:
         if not console.is_terminal:
             console.width = WHOLE
         console.print(entry_table(entries, projects=projects))
+
+
+@frozen
+class OpenedMemory:
+    """``store`` has the entries of ``project`` and global ones; ``memory`` is the app's view of it. ``embedder`` makes
+    the vectors.
+    """
+
+    project: str
+    embedder: str
+    store: MemoryStore
+    memory: SessionMemory
+
+
+def with_memory(cwd: Path | None, work: Callable[[OpenedMemory], Awaitable[T]]) -> T:
+    """Run ``work`` with the memory of the project that ``cwd`` belongs to."""
+    root = project_root(folder_of(cwd))
+    settings, notices = named_settings(load(cwd), places(), root)
+    for notice in notices:
+        say(f"{notice.text} {notice.hint}")
+    return _run(folder_slug(root), setup_of(settings.memory, folder_slug(root), _variable), work)
+
+
+def with_each_memory(work: Callable[[OpenedMemory], Awaitable[T]]) -> list[T]:
+    """Run ``work`` with the memory of each project in turn. They are searched by words."""
+    folder = places().memory / "projects"
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [_run(name, StoreSetup(embedder="off"), work) for name in names]
+
+
+def _run(project: str, setup: StoreSetup, work: Callable[[OpenedMemory], Awaitable[T]]) -> T:
+    # Commands report the state of the search themselves.
+    logging.getLogger("ba_tui.features.memory.engine").addHandler(logging.NullHandler())
+
+    async def run() -> T:
+        store = MemoryStore(places().memory, project, setup)
+        storing = EntryWriter(lambda: store, lambda: True, Owner(project))
+        try:
+            return await work(
+                OpenedMemory(project, setup.embedder, store, SessionMemory(storing, PendingFacts(storing), tuple))
+            )
+        finally:
+            await store.close()
+
+    return run_loop(run())
+
+
+async def every_entry(opened: OpenedMemory, scope: Scope | None = None) -> AsyncIterator[Entry]:
+    """Yield all entries, pinned ones first, then newest first."""
+    offset = 0
+    while page := await opened.store.listed(scope, offset, PAGE):
+        for entry in page:
+            yield entry
+        offset += len(page)
+
+
+async def entry_of(opened: OpenedMemory, id: str) -> Entry:
+    """Return the entry whose id is ``id`` or begins with it.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    if found := (await opened.store.get([id])).get(id):
+        return found
+    fitting = [entry async for entry in every_entry(opened) if id and entry.id.startswith(id)]
+    if not fitting:
+        raise UsageError(f"There is no memory {id!r} in this project or among the global ones.", SEE)
+    if len(fitting) > 1:
+        named = ", ".join(f"{each.id} “{one_line(each.text, 30)}”" for each in fitting[:NAMED])
+        more = f" and {len(fitting) - NAMED:,} more" if len(fitting) > NAMED else ""
+        raise UsageError(f"{id!r} is the beginning of {len(fitting):,} ids: {named}{more}.", "Write more of the id.")
+    return fitting[0]
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "")
+
+
+LEAST_TEXT = 20
+"""Minimum columns for texts in a narrow terminal."""
+
+
+def entry_record(entry: Entry) -> dict[str, Any]:
+    """Return an entry as JSON: all fields, and its scope."""
+    return {"scope": scope_of(entry), **asdict(entry)}
+
+
+def scope_of(entry: Entry) -> str:
+    return "project" if entry.project else "global"
+
+
+def state_of(entry: Entry) -> str:
+    return "replaced" if entry.superseded_by else "pinned" if entry.pinned else ""
+
+
+def entry_table(entries: Sequence[Entry], *, projects: bool) -> Table:
+    """Return a table with one line per entry; ``projects`` names their projects."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("Id", no_wrap=True)
+    table.add_column("Memory", no_wrap=True, overflow="ellipsis", min_width=LEAST_TEXT, ratio=1)
+    shared = any(entry.server for entry in entries)
+    for name in ("Kind", "Scope", "State", "Stored", *(("Team server",) if shared else ())):
+        table.add_column(name, no_wrap=True)
+    for entry in entries:
+        scope = entry.project if projects and entry.project else scope_of(entry)
+        stored = local_time(entry.at) if entry.at else ""
+        cells = (entry.id, entry.text, entry.kind, scope, state_of(entry), stored)
+        table.add_row(*map(cell, (*cells, entry.server) if shared else cells))
+    return table
+
+
+def _source(entry: Entry) -> str:
+    said = entry.speaker or ("" if entry.server else entry.origin)
+    return ", ".join(filter(None, (said, f"team server {entry.server}" if entry.server else "")))
+
+
+def entry_facts(entry: Entry) -> dict[str, str]:
+    """Return the known fields of an entry by label."""
+    return {
+        "Id": entry.id,
+        "Kind": entry.kind,
+        "Scope": f"project {entry.project}" if entry.project else "global",
+        "State": state_of(entry) or "current",
+        "About": " · ".join(filter(None, (entry.subject, entry.attribute))),
+        "From": _source(entry),
+        "Session": entry.session,
+        "Stored": local_time(entry.at) if entry.at else "",
+        "Used": f"{entry.used}, last {local_time(entry.last_used)}" if entry.used else "never",
+        "Replaces": entry.supersedes,
+        "Replaced by": entry.superseded_by,
+        "Vector": entry.model,
+    }

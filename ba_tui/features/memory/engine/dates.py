@@ -1,6 +1,6 @@
 """Find dates in text: written out, in figures, and relative ones such as "yesterday".
 
-English, German and Chinese; the words themselves stand in ``calendar_words``.
+English, German and Chinese; the words themselves are in ``calendar_words``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 
 def _numbered(names: str, first: int = 1) -> dict[str, int]:
-    """The position of each name in ``names``; names joined by a bar share a position."""
+    """Return the position of each name in ``names``; names joined by a bar share a position."""
     return {name: place for place, group in enumerate(names.split(), first) for name in group.split("|")}
 
 
@@ -65,7 +65,7 @@ SEASONS: Mapping[str, int] = {
     **dict.fromkeys(("autumn", "fall", "herbst"), 9),
     **dict.fromkeys(("winter",), 12),
 }
-"""The first month of three, on the northern half of the earth."""
+"""The first of three months, on the northern hemisphere."""
 NEAR: Mapping[str, int] = {
     **dict.fromkeys(("yesterday", "last night", "gestern", "昨天", "昨晚"), -1),
     **dict.fromkeys(("today", "tonight", "this morning", "this afternoon", "this evening", "heute", "今天", "今晚"), 0),
@@ -108,7 +108,7 @@ class Span(NamedTuple):
     last: int
 
 
-class Found(NamedTuple):
+class FoundDate(NamedTuple):
     """The days that ``text[start:end]`` names."""
 
     span: Span
@@ -119,14 +119,14 @@ class Found(NamedTuple):
 Reader: TypeAlias = "Callable[[re.Match[str], date | None], Span | None]"
 
 
-def dates(text: str, said: date | None = None) -> list[Found]:
-    """The days that ``text`` names, in order and without overlaps.
+def dates(text: str, said: date | None = None) -> list[FoundDate]:
+    """Return the days that ``text`` names, in order and without overlaps.
 
     ``said`` is the day on which the text was said. Without it, dates without a year and relative dates ("yesterday")
     are left out.
     """
     text = _lower(text)
-    found: list[Found] = []
+    found: list[FoundDate] = []
     taken: list[tuple[int, int]] = []
     for pattern, read in _readers():
         for match in pattern.finditer(text):
@@ -135,29 +135,29 @@ def dates(text: str, said: date | None = None) -> list[Found]:
             span = read(match, said)
             if span is not None:
                 taken.append(match.span())
-                found.append(Found(span, *match.span()))
+                found.append(FoundDate(span, *match.span()))
     return sorted(found, key=lambda each: each.start)[:_MOST]
 
 
 def says_when(text: str) -> int:
-    """The number of words about time in ``text``, at most 2."""
+    """Return the number of words about time in ``text``, at most 2."""
     found = _time_words().finditer(_lower(text))
     return len([match for match, _ in zip(found, range(2), strict=False)])
 
 
 def _lower(text: str) -> str:
-    """The beginning of ``text`` in lower case, of the same length."""
+    """Return the beginning of ``text`` in lower case, with the same length."""
     lower = text[:READ].lower()
     return lower if len(lower) == len(text[:READ]) else text[:READ]
 
 
 def overlap(asked: Sequence[Span], named: Sequence[Span]) -> bool:
-    """Whether any of the spans share a day."""
+    """Return whether any of the spans share a day."""
     return any(one.first <= other.last and other.first <= one.last for one in asked for other in named)
 
 
 def days(span: Span) -> int:
-    """How many days ``span`` has."""
+    """Return the number of days in ``span``."""
     return span.last - span.first + 1
 
 
@@ -211,7 +211,7 @@ def _calendar_day(match: re.Match[str], said: date | None) -> Span | None:
 
 
 def _nearest_year(said: date | None, month: int | None, day: int | None) -> int | None:
-    """The year that brings the date nearest to ``said``."""
+    """Return the year with which the date is nearest to ``said``."""
     if said is None or month is None:
         return None
     spans = {year: _span(year, month, day) for year in (said.year, said.year - 1, said.year + 1)}
@@ -270,7 +270,7 @@ def _step(match: re.Match[str], said: date | None) -> Span | None:
 
 
 def _moved(said: date, what: str, steps: int) -> Span | None:
-    """The day, week, month, season or year ``steps`` from ``said``."""
+    """Return the day, week, month, season or year ``steps`` from ``said``."""
     if what in WEEKDAYS:
         return _day_of_week(said, WEEKDAYS[what], steps)
     if what in MONTHS:
@@ -298,12 +298,12 @@ def _day_of_week(said: date, weekday: int, steps: int) -> Span:
 
 
 def _weekday(match: re.Match[str], said: date | None) -> Span | None:
-    """The last such day: what is told has mostly happened."""
+    """Return the last such day: texts mostly describe past events."""
     return None if said is None else _day_of_week(said, WEEKDAYS[match["weekday"]], -1)
 
 
 def spans(text: str, said: date | None = None) -> list[Span]:
-    """The days of ``dates(text, said)``."""
+    """Return the days of ``dates(text, said)``."""
     return [found.span for found in dates(text, said)]
 
 

@@ -25,22 +25,22 @@ READ = 2_000
 
 
 class NoEmbedder(BaError):
-    """The embedder cannot be used here. Memory is searched by words."""
+    """The embedder is unusable; memory is searched by words."""
 
     kind = "no_embedder"
 
 
 @frozen
 class Traits:
-    """How the vectors of one model behave."""
+    """Properties of one model's vectors."""
 
     name: str
-    """With its version: vectors of different names are never compared."""
+    """The name with the version. Vectors of different names are never compared."""
     dimensions: int
     unlike: float
-    """The cosine of texts that have nothing in common; scores count what is above it."""
+    """The cosine of unrelated texts; scores use the excess over it."""
     alike: float
-    """The cosine from which two texts say the same."""
+    """Minimum cosine of texts with the same content."""
 
 
 class Embedder(Protocol):

@@ -1,4 +1,4 @@
-"""Entries as lines of JSON. Where lines are kept is the log's business."""
+"""Entries as lines of JSON, which ``log`` stores."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import UTC, date, datetime
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import KINDS, ORIGINS, Entry
 
 VERSION = 1
-"""Of the lines that this ba writes; lines with a higher one stay in the log and are not read."""
+"""Version of the lines that this ba writes; lines with a higher version stay in the log unread."""
 
 Operation: TypeAlias = Literal["add", "change", "forget", "used"]
-"""``add`` holds a whole entry, ``change`` the fields that are new, ``forget`` an id, ``used`` ids and a time."""
+"""``add`` has a whole entry, ``change`` the changed fields, ``forget`` an id, ``used`` ids and a time."""
 
 _NAMES = frozenset(field.name for field in fields(Entry))
 _DEFAULTS = Entry("", "")
 _FOLDED = frozenset({"superseded_by"})
-"""Not written with an entry: other lines say it."""
+"""Fields that are not stored with an entry, because other lines define them."""
 
 
 def new_id(at: float) -> str:
-    """A unique id; ids sort by time as far as the clock is right."""
+    """Return a unique id; ids sort by time if the clock is right."""
     return f"m{max(0, int(at * 1000)):011x}{secrets.token_hex(4)}"
 
 
 def line(operation: Operation, values: Mapping[str, Any]) -> bytes:
-    """One line of the log, with its line end."""
+    """Return one line of the log, with its line end."""
     record = {"v": VERSION, "op": operation, **values}
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def added(entry: Entry) -> bytes:
-    """The line that adds ``entry``; fields with their default value are left out."""
+    """Return the line that adds ``entry``, without fields that have their default value."""
     return line("add", as_record(entry, without=_FOLDED))
 
 
 def as_record(entry: Entry, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The fields of ``entry`` that differ from their default, always with id and text."""
+    """Return the fields of ``entry`` that differ from their default, always with id and text."""
     record: dict[str, Any] = {"id": entry.id, "text": entry.text}
     for field in fields(Entry):
         value = getattr(entry, field.name)
@@ -50,24 +51,15 @@ def as_record(entry: Entry, without: frozenset[str] = frozenset()) -> dict[str, 
     return record
 
 
-def loads(data: bytes) -> dict[str, Any] | None:
-    """A JSON object, or None for anything else."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
 def version_of(record: Mapping[str, Any]) -> int:
-    """The version of a record; 0 for one that is not ours."""
+    """Return the version of a record; 0 for a foreign one."""
     version = record.get("v")
     return version if isinstance(version, int) and version > 0 else 0
 
 
 def entry_of(record: Mapping[str, Any]) -> Entry | None:
-    """The entry of an ``add`` record. Fields that are unknown or of the wrong type count as missing; None without id
-    or text.
+    """Return the entry of an ``add`` record; None without id or text. Unknown fields and fields of the wrong type are
+    ignored.
     """
     values = _checked(record)
     if not values.get("id") or not str(values.get("text", "")).strip():
@@ -76,12 +68,12 @@ def entry_of(record: Mapping[str, Any]) -> Entry | None:
 
 
 def changes_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a ``change`` record sets, checked as those of an entry."""
+    """Return the valid fields of a ``change`` record."""
     return {name: value for name, value in _checked(record).items() if name != "id"}
 
 
 def ids_of(record: Mapping[str, Any]) -> Sequence[str]:
-    """The ids that a ``used`` or ``forget`` record names."""
+    """Return the ids in a ``used`` or ``forget`` record."""
     found = record.get("ids")
     listed = cast("list[Any]", found) if isinstance(found, list) else [record.get("id")]
     return [each for each in listed if isinstance(each, str) and each]
@@ -92,7 +84,7 @@ def _checked(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _good(name: str, value: Any) -> Any:
-    """``value`` as the type of the field ``name``, None when it has another."""
+    """Return ``value`` converted to the type of the field ``name``, None if that is impossible."""
     default = getattr(_DEFAULTS, name)
     if isinstance(default, bool):
         return value if isinstance(value, bool) else None
@@ -107,3 +99,11 @@ def _number(value: Any, *, whole: bool) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return int(value) if whole else float(value)
+
+
+def day_of(at: float) -> date | None:
+    """Return the day of a time in seconds since 1970; None for an unknown or impossible one."""
+    try:
+        return datetime.fromtimestamp(at, UTC).date() if at > 0 else None
+    except (OverflowError, ValueError, OSError):
+        return None

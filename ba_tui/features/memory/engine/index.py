@@ -1,6 +1,6 @@
 """The full-text index: entries and their terms in SQLite, a cache that follows the log and is rebuilt from it.
 
-Questions to it stand in ``lookup``. Several processes may use one index: whichever finds it behind the log catches up.
+``lookup`` holds the questions to it. Several processes may use one index: whichever finds it behind the log catches up.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.core.ports.memory import Entry
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import says_when, spans
-from ba_tui.features.memory.engine.entries import VERSION, as_record, changes_of, entry_of, ids_of, loads, version_of
+from ba_tui.features.memory.engine.entries import VERSION, as_record, changes_of, day_of, entry_of, ids_of, version_of
 from ba_tui.features.memory.engine.log import Log, Mark
-from ba_tui.features.memory.engine.moments import day_of
-from ba_tui.features.memory.engine.sameness import fingerprint
-from ba_tui.features.memory.engine.terms import Term, terms
+from ba_tui.features.memory.engine.terms import IndexTerm, fingerprint, terms
 from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 
 log = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ Progress = Callable[[int, int], None]
 
 @frozen
 class Health:
-    """What the index knows of the log: live entries, lines that could not be read, lines of a later ba."""
+    """The numbers of live entries, of unreadable lines, and of lines of a later ba."""
 
     entries: int = 0
     bad: int = 0
@@ -68,7 +67,7 @@ class Health:
 
 
 class Index:
-    """``path`` is the SQLite file, made anew when it is missing, damaged or of another log."""
+    """``path``: the SQLite file, which is rebuilt when it is missing, damaged or of another log."""
 
     def __init__(self, path: Path, source: Log) -> None:
         self.path = path
@@ -76,11 +75,11 @@ class Index:
         self._cache = Cache(path, _LAYOUT)
 
     def ask(self, question: Callable[[sqlite3.Connection], Any]) -> Any:
-        """The answer of ``question`` to the database as it stands."""
+        """Return the result of ``question`` on the current database."""
         return self._cache.ask(question)
 
     def update(self, progress: Progress | None = None, most: int | None = None) -> bool:
-        """Take in what was appended to the log, at most about ``most`` lines; True when nothing is left.
+        """Index new lines of the log, about ``most`` at most; return True when all are indexed.
 
         0.2 ms an entry. When another process is writing the index, the rest is left to it.
         """
@@ -98,7 +97,7 @@ class Index:
             time.sleep(_PAUSE)
 
     def rebuild(self, progress: Progress | None = None) -> None:
-        """Make the index anew from the log."""
+        """Rebuild the index from the log."""
         self._cache.ask(_clear)
         self.update(progress)
 
@@ -115,7 +114,7 @@ class Index:
         return self._cache.ask(look)
 
     def tidy(self) -> None:
-        """Take the terms of forgotten entries out of the file."""
+        """Remove the terms of forgotten entries from the file."""
 
         def put_together(db: sqlite3.Connection) -> None:
             db.execute("INSERT INTO found(found) VALUES ('optimize')")
@@ -125,7 +124,7 @@ class Index:
         self._cache.ask(put_together)
 
     def _step(self, db: sqlite3.Connection, most: int) -> int:
-        """Take in up to ``most`` lines; how many there were, -1 when another process is writing."""
+        """Index up to ``most`` lines; return their number, or -1 while another process writes."""
         mark = _mark(db)
         if mark.offset == self.log.size() and self.log.continues(mark):
             return 0
@@ -164,7 +163,7 @@ class _Fold:
         if line.isspace():
             # What was here is forgotten.
             return
-        record = loads(line)
+        record = read_object(line)
         version = version_of(record) if record else 0
         operation = record.get("op") if record else None
         apply = _OPERATIONS.get(operation) if isinstance(operation, str) else None
@@ -254,7 +253,7 @@ class _Fold:
         self._db.execute("INSERT INTO found (rowid, terms) VALUES (?, ?)", (cursor.lastrowid, spaced))
         self._count(found)
 
-    def _count(self, found: list[Term]) -> None:
+    def _count(self, found: list[IndexTerm]) -> None:
         words = dict(found)
         self._words.update(words.keys())
         for stem, word in words.items():
@@ -271,12 +270,12 @@ _OPERATIONS: Mapping[str, Callable[[_Fold, Mapping[str, Any]], bool]] = {
 
 
 def searched_text(entry: Entry) -> str:
-    """What the terms of an entry are taken from: its text, and what the fact is about when the text leaves it out."""
+    """Return the indexed text of an entry: with an attribute, the subject and attribute come before the text."""
     return f"{entry.subject} {entry.attribute} {entry.text}" if entry.attribute else entry.text
 
 
 def slot(entry: Entry) -> str:
-    """The key under which a newer entry supersedes an older one; empty without subject or attribute."""
+    """Return the key under which a newer entry supersedes an older one; empty without subject or attribute."""
     if not entry.subject or not entry.attribute:
         return ""
     parts = (" ".join(part.casefold().split()) for part in (entry.subject, entry.attribute))
@@ -284,12 +283,12 @@ def slot(entry: Entry) -> str:
 
 
 def asks(text: str) -> bool:
-    """Whether ``text`` ends with a question."""
+    """Return whether ``text`` ends with a question."""
     return text.rstrip().rstrip(_SENTENCE_ENDS).endswith(("?", "？", "؟"))
 
 
 def unpacked(record: str) -> Entry:
-    """The entry in a row of the index."""
+    """Return the entry in a row of the index."""
     return Entry(**json.loads(record))
 
 

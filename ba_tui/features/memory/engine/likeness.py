@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from ba_tui.features.memory.engine.scoring import Grades
-from ba_tui.features.memory.engine.terms import Term
+from ba_tui.features.memory.engine.terms import IndexTerm
 from ba_tui.features.memory.engine.vectors import VectorFile, content_hash
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.embedding import Embedder, Vectors
 
 _UNLIKE = 0.4
-"""The cosine of two words from which they count as alike."""
+"""Minimum cosine of similar words."""
 _POWER = 1.5
 _MOST_NEW = 500
-"""The most words that one question embeds. ``learn`` embeds the words of a new index."""
+"""Maximum words that one question embeds. ``learn`` embeds the words of a new index."""
 
 Words = Callable[[Collection[str]], Mapping[str, str]]
 """Returns a written word for each stem."""
 
 
 class Likeness:
-    """Vectors of words, 2 KB each, in memory, ready to be compared. ``file`` keeps them for the next process."""
+    """Vectors of words in memory, 2 KB each. ``file`` stores them for later processes."""
 
     def __init__(self, embedder: Embedder, file: VectorFile) -> None:
         self._embedder = embedder
@@ -33,8 +33,8 @@ class Likeness:
         self._places: dict[str, int] = {}
         self._vectors: Any = numpy.empty((1_024, embedder.traits.dimensions), dtype=numpy.float32)
 
-    def grades(self, asked: Sequence[Term], stems: Iterable[str], words: Words) -> Grades:
-        """How alike the ``asked`` terms and the ``stems`` of entries are. Numbers are alike only when equal.
+    def grades(self, asked: Sequence[IndexTerm], stems: Iterable[str], words: Words) -> Grades:
+        """Return the similarity of the ``asked`` terms and the ``stems`` of entries. Only equal numbers are similar.
 
         Raises NoEmbedder.
         """
@@ -51,7 +51,7 @@ class Likeness:
         }
 
     def learn(self, stems: Collection[str], words: Words) -> None:
-        """Embed stems in the background, 0.4 ms each, so that no question waits for them."""
+        """Embed stems in the background, 0.4 ms each, so that no question waits for embedding."""
         self._known(stems, words, len(stems))
 
     def _known(self, stems: Iterable[str], words: Words, most: int) -> list[str]:
@@ -66,7 +66,7 @@ class Likeness:
         return self._vectors[[self._places[stem] for stem in stems]]
 
     def _learn(self, words: Mapping[str, str], most: int) -> None:
-        """Take vectors for new stems from the file, and for the first ``most`` of the others from the embedder."""
+        """Load the vectors of new stems from the file; embed up to ``most`` of the missing ones."""
         new = {stem: word for stem, word in words.items() if stem not in self._places}
         if not new:
             return

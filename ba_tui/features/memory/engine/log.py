@@ -1,50 +1,52 @@
-"""The truth: a JSONL file that several processes append to, and that one may rewrite without losing a line.
+"""The log of memory, its only primary data: a JSONL file that several processes append to, and that one may rewrite
+without losing a line.
 
-What the lines say is the business of ``entries``. How a line reaches the disk:
+``entries`` defines the lines. How a line reaches the disk:
 
-- An append is one ``write`` under a short file lock; when it returns, the line survives the death of every process.
-  It does not wait for the disk (1 to 50 ms): ``sync`` does, at the end of a turn and before a text counts as forgotten.
-  So a power cut can cost the lines since the last ``sync``, as it can in the session's journal.
-- A line without its line end is the remains of a killed writer. The next append ends it, and readers skip it.
-- What is forgotten is overwritten in place by spaces, so that marks of readers stay right.
-- A rewrite copies what is there into a new file without holding up writers, takes the lock for what was appended
-  meanwhile, and renames.
+- An append is one ``write`` under a short file lock; when it returns, the line survives a crash of any process. It does
+not wait for the disk (1 to 50 ms): ``sync`` does, at the end of a turn and before a text counts as forgotten. A power
+cut can therefore cost the lines since the last ``sync``, as in the session's journal.
+
+- A line without its line end is the rest of a killed writer. The next append terminates it, and readers skip it.
+
+- Forgotten lines are overwritten in place with spaces, so that readers' marks stay valid.
+
+- A rewrite copies the lines into a new file without blocking writers, takes the lock for lines appended meanwhile, and
+renames.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import tempfile
-import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.entries import VERSION, loads
+from ba_tui.features.memory.engine.entries import VERSION
 from ba_tui.resources import open_regular, save_whole
+from ba_tui.shared_files import append_whole, open_lock_file, sync_path, take_lock_if_supported
 
 _GUARD = 64
-_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHTS = {errno.EROFS, errno.EACCES, errno.EPERM}
 _PATIENCE = 5.0
-"""Seconds to wait for another writer before the append fails."""
-_PAUSE = 0.002
+"""Seconds to wait for another writer before an append fails."""
 _HEAD = 200
-"""Bytes of the first line that tell one file from its successor."""
+"""Bytes of the first line that distinguish a file from its replacement."""
 
 Keep = Callable[[bytes], bytes | None]
-"""What becomes of a line in a rewrite: itself, another line, or None for nothing."""
+"""Returns the replacement of a line in a rewrite: the same line, another one, or None to drop it."""
 
 
 @frozen
 class Mark:
-    """How far a reader has come: ``head`` and ``guard`` tell whether the file is still the one that was read."""
+    """The position of a reader; ``head`` and ``guard`` detect that the file was replaced."""
 
     head: bytes = b""
     offset: int = 0
@@ -52,13 +54,13 @@ class Mark:
 
 
 class Log:
-    """The file ``path``, in a folder that exists. Its locks are beside it."""
+    """The file ``path``, in an existing folder. Its lock files are next to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def append(self, lines: bytes) -> None:
-        """Write whole ``lines``, all or none. Takes well under a millisecond unless another process is writing.
+        """Append whole ``lines``, all or none. Takes well under a millisecond unless another process is writing.
 
         Raises:
             StorageError: nothing was written.
@@ -70,23 +72,19 @@ class Log:
             raise self._unsaved(error) from error
 
     def sync(self) -> None:
-        """Wait until everything that was appended is on the disk. Call it off the event loop."""
+        """Wait until all appended lines are on the disk. Call it in a thread."""
         try:
             for path in (self.path, self.path.parent):
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
+                sync_path(path)
         except FileNotFoundError:
             return
         except OSError as error:
             raise self._unsaved(error) from error
 
     def read(self, since: Mark) -> Iterator[tuple[bytes, Mark]]:
-        """The whole lines after ``since``, each with the mark behind it.
+        """Yield the whole lines after ``since``, each with the mark behind it.
 
-        A mark of a file that was rewritten or edited since starts from the beginning: see ``continues``.
+        With a mark of a file that was rewritten or edited since, reading starts from the beginning: see ``continues``.
         """
         try:
             with open_regular(self.path) as file:
@@ -106,7 +104,7 @@ class Log:
             ) from error
 
     def continues(self, mark: Mark) -> bool:
-        """Whether reading after ``mark`` yields only what was appended since."""
+        """Return whether reading after ``mark`` yields only lines appended since."""
         try:
             with open_regular(self.path) as file:
                 return self._continues(mark, _head(file.readline()))
@@ -114,20 +112,20 @@ class Log:
             return mark == Mark()
 
     def size(self) -> int:
-        """Bytes of the file; 0 for none."""
+        """Return the file's size in bytes; 0 for none."""
         try:
             return self.path.stat().st_size
         except OSError:
             return 0
 
     def rewrite(self, keep: Keep, set_aside: Callable[[bytes], bool] = lambda line: False) -> None:
-        """Replace the file by one that has of each line what ``keep`` returns. Slow: 0.5 s for 100,000 lines.
+        """Replace the file, with each line replaced by the result of ``keep``. Slow: 0.5 s for 100,000 lines.
 
-        Lines that ``set_aside`` accepts go into the file of rejected lines instead. Either the old or the new file is
-        there at any instant, and lines appended meanwhile are in the new one.
+        Lines that ``set_aside`` accepts are moved to the file of rejected lines. At any time either the old or the new
+        file exists, and lines appended meanwhile are in the new one.
 
         Raises:
-            StorageError: the old file is as it was.
+            StorageError: the old file is unchanged.
         """
         if not self.path.exists():
             return
@@ -138,12 +136,12 @@ class Log:
             raise self._unsaved(error) from error
 
     def blank(self, gone: Callable[[bytes], bool], *, keep: bool = False) -> int:
-        """Overwrite with spaces the whole lines that ``gone`` accepts; how many there were. 0.1 s for 100,000 lines.
+        """Overwrite the whole lines that ``gone`` accepts with spaces; return their number. 0.1 s for 100,000 lines.
 
-        ``keep``: they are written into the file of rejected lines first. When it returns, both are on the disk.
+        ``keep``: first append them to the file of rejected lines. On return both files are on the disk.
 
         Raises:
-            StorageError: some of the lines may still be there.
+            StorageError: some of the lines may still exist.
         """
         if not self.path.exists():
             return 0
@@ -160,10 +158,10 @@ class Log:
             raise self._unsaved(error) from error
 
     def forget_rejected(self, ids: Collection[str]) -> int:
-        """Remove the rejected lines that name one of ``ids``; how many there were.
+        """Remove the rejected lines that name one of ``ids``; return their number.
 
         Raises:
-            StorageError: the lines are as they were.
+            StorageError: the lines are unchanged.
         """
         if not self.rejected.exists():
             return 0
@@ -179,7 +177,7 @@ class Log:
 
     @property
     def rejected(self) -> Path:
-        """Where lines go that cannot be read."""
+        """Return the path of the file for unreadable lines."""
         return self.path.with_suffix(".rejected.jsonl")
 
     def _rewrite(self, sieve: _Sieve) -> None:
@@ -220,11 +218,13 @@ class Log:
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Generator[None]:
-        """Only one thread of one process is inside at a time. The kernel frees the lock of a process that dies."""
+        """Lock the file for one thread of one process. The kernel releases the lock of a process that dies."""
         path = self.path.with_suffix(f".{name}")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_lock_file(path)
         try:
-            _wait_for(fd, path)
+            # Without locks, appends rely on O_APPEND alone.
+            if not take_lock_if_supported(fd, wait=_PATIENCE):
+                raise TimeoutError(errno.ETIMEDOUT, "another process is writing", str(path))
             yield
         finally:
             os.close(fd)
@@ -257,7 +257,7 @@ class _Sieve:
         return self._keep(line) or b""
 
     def finish(self) -> None:
-        """Write the rejected lines before the file that had them is replaced."""
+        """Write the rejected lines before their old file is replaced."""
         if self._bad:
             _set_aside(self._rejected, self._bad)
 
@@ -271,7 +271,7 @@ def _set_aside(rejected: Path, lines: list[bytes]) -> None:
 
 
 def _places(path: Path, wanted: Callable[[bytes], bool]) -> list[tuple[int, int]]:
-    """Offset and length of the whole lines that are ``wanted``."""
+    """Yield offset and length of the whole lines that are ``wanted``."""
     found: list[tuple[int, int]] = []
     offset = 0
     with open_regular(path) as source:
@@ -297,33 +297,7 @@ def _write(fd: int, lines: bytes) -> None:
         lines = _header() + lines
     elif os.pread(fd, 1, size - 1) != b"\n":
         lines = b"\n" + lines
-    data = memoryview(lines)
-    written = 0
-    try:
-        while written < len(data):
-            written += os.write(fd, data[written:])
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.ftruncate(fd, size)
-        raise
-
-
-def _wait_for(fd: int, path: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(errno.ETIMEDOUT, "another process is writing", str(path)) from None
-            time.sleep(_PAUSE)
-        except OSError as error:
-            # Some network file systems know no locks: there, appends rely on O_APPEND alone.
-            if error.errno not in _UNSUPPORTED:
-                raise
-            return
-        else:
-            return
+    append_whole(fd, lines)
 
 
 def _header() -> bytes:
@@ -331,7 +305,7 @@ def _header() -> bytes:
 
 
 def _is_header(line: bytes) -> bool:
-    return b'"op":"log"' in line[:_HEAD] and (loads(line) or {}).get("op") == "log"
+    return b'"op":"log"' in line[:_HEAD] and (read_object(line) or {}).get("op") == "log"
 
 
 def _head(line: bytes) -> bytes:

@@ -10,16 +10,16 @@ from ba_tui.core.ports.memory import Entry, Kind
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import Span
 from ba_tui.features.memory.engine.index import Index, slot, unpacked
-from ba_tui.features.memory.engine.sameness import fingerprint
+from ba_tui.features.memory.engine.terms import fingerprint
 
 POSTINGS = 10_000
-"""The most entries that the terms of one search may match together: common terms above it are left out."""
+"""Maximum entries that the terms of one search may match together: further common terms are left out."""
 _AT_ONCE = 500
 _COLUMNS = "number, id, kind, session, sequence, speaker, at, size, asks, timed, days, terms, print"
 
 
 def _beside(way: str, order: str, place: int) -> str:
-    """The query for the number of the turn that is ``place`` turns before or after the entry ``one``."""
+    """Return the query for the number of the turn that is ``place`` turns before or after the entry ``one``."""
     return (
         "(SELECT number FROM entries other WHERE other.session = one.session AND other.kind = 'turn'"  # noqa: S608
         f" AND (other.sequence, other.number) {way} (one.sequence, one.number)"
@@ -46,7 +46,7 @@ class Row:
     speaker: str
     at: float
     size: int
-    """How many terms the text has, repeated ones counted."""
+    """Number of terms in the text, with repetitions."""
     asks: bool
     """The text ends with a question."""
     timed: int
@@ -82,7 +82,7 @@ class Lookup:
         return self._all("SELECT count(*) FROM entries")[0][0]
 
     def counts(self, stems: Iterable[str]) -> dict[str, int]:
-        """How many entries contain each of the stems. Stems that no entry contains are left out."""
+        """Return the number of entries with each of the stems. Stems without entries are left out."""
         rows = self._among("SELECT stem, entries FROM words WHERE entries > 0 AND stem IN", set(stems))
         return dict(rows)
 
@@ -108,12 +108,12 @@ class Lookup:
         return [row[0] for row in self._among("SELECT number FROM entries WHERE id IN", set(ids))]
 
     def rows(self, numbers: Iterable[int]) -> dict[int, Row]:
-        """The existing rows among ``numbers``, by number."""
+        """Return the existing rows among ``numbers``, by number."""
         query = f"SELECT {_COLUMNS} FROM entries WHERE number IN"  # noqa: S608 - names of ours
         return {row[0]: _row(row) for row in self._among(query, set(numbers))}
 
     def nearby(self, rows: Iterable[Row]) -> dict[int, Nearby]:
-        """The turns around each of the ``rows`` that is a turn itself."""
+        """Return the turns around each of the ``rows`` that is a turn itself."""
         turns = [row.number for row in rows if row.kind == "turn"]
         return {row[0]: Nearby(*(each or 0 for each in row[1:])) for row in self._among(_NEARBY, turns)}
 
@@ -121,19 +121,19 @@ class Lookup:
         return frozenset(row[0] for row in self._all("SELECT DISTINCT speaker FROM entries WHERE speaker != ''"))
 
     def entries(self, ids: Iterable[str]) -> dict[str, Entry]:
-        """The existing entries among ``ids``, by id."""
+        """Return the existing entries among ``ids``, by id."""
         return {row[0]: unpacked(row[1]) for row in self._among("SELECT id, record FROM entries WHERE id IN", set(ids))}
 
     def pinned(self) -> list[Entry]:
-        """Pinned entries that nothing supersedes, oldest first."""
+        """Return the pinned entries that are not superseded, oldest first."""
         return self._unpacked("SELECT record FROM entries WHERE pinned AND current ORDER BY number")
 
     def recent(self, limit: int) -> list[Entry]:
-        """The entries stored last, newest first, without those that are superseded."""
+        """Return the newest entries without superseded ones, newest first."""
         return self._unpacked("SELECT record FROM entries WHERE current ORDER BY number DESC LIMIT ?", (limit,))
 
     def newest(self, limit: int) -> list[Entry]:
-        """All entries, pinned ones first, then newest first."""
+        """Return all entries, pinned ones first, then newest first."""
         query = "SELECT record FROM entries ORDER BY pinned DESC, at DESC, number DESC LIMIT ?"
         return self._unpacked(query, (limit,))
 
@@ -153,7 +153,7 @@ class Lookup:
         return self.index.ask(lambda db: db.execute(query, values).fetchall())
 
     def _among(self, query: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
-        """The rows of ``query``, which ends with IN, for all ``values``."""
+        """Return the rows of ``query``, which ends with IN, for all ``values``."""
         wanted = list(values)
         rows: list[tuple[Any, ...]] = []
         for at in range(0, len(wanted), _AT_ONCE):
@@ -172,7 +172,7 @@ def _row(row: Sequence[Any]) -> Row:
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sums of several ``counts``."""
+    """Return the sums of several ``counts``."""
     total: dict[str, int] = {}
     for each in counts:
         for stem, count in each.items():

@@ -10,7 +10,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import Span, spans, without_dates
-from ba_tui.features.memory.engine.terms import READ, Term, is_unspaced, terms
+from ba_tui.features.memory.engine.terms import READ, IndexTerm, is_unspaced, terms
 
 MOST_TERMS = 24
 """Terms of a long question that are searched: the first ones."""
@@ -25,11 +25,11 @@ _WORD = regex(r"[^\W\d_]+")
 
 
 @frozen
-class Question:
+class ParsedQuestion:
     """A parsed request."""
 
     text: str
-    terms: tuple[Term, ...] = ()
+    terms: tuple[IndexTerm, ...] = ()
     """Without the names of speakers and without dates, each once."""
     named: frozenset[str] = frozenset()
     """The speakers that the text names."""
@@ -39,7 +39,7 @@ class Question:
     """The text to embed: without the names of speakers, which do not describe a subject."""
 
 
-def read(text: str, speakers: Iterable[str] = (), today: date | None = None) -> Question:
+def read(text: str, speakers: Iterable[str] = (), today: date | None = None) -> ParsedQuestion:
     """Parse the question in ``text``; of a long text, its end.
 
     ``today`` tells what "yesterday" and dates without a year mean.
@@ -51,7 +51,7 @@ def read(text: str, speakers: Iterable[str] = (), today: date | None = None) -> 
     dropped = {name for speaker in named for name in parts[speaker]}
     undated = without_dates(text, today)
     kept = dict.fromkeys(term for term in terms(undated) if term.word.casefold() not in dropped)
-    return Question(
+    return ParsedQuestion(
         text,
         tuple({term.stem: term for term in kept}.values())[:MOST_TERMS],
         named,
@@ -62,7 +62,7 @@ def read(text: str, speakers: Iterable[str] = (), today: date | None = None) -> 
 
 
 def name_parts(speaker: str) -> frozenset[str]:
-    """The words of a name that can stand for it: "Ross Geller" is also Ross."""
+    """Return the words that can replace a name: "Ross Geller" is also Ross."""
     words = [speaker] if is_unspaced(speaker) else _WORD.findall(speaker)
     return frozenset(word.casefold() for word in words if len(word) > 1)
 

@@ -17,22 +17,67 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import Entry, Kind, Step
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.lookup import Lookup, Nearby, Row, merged
-from ba_tui.features.memory.engine.question import Question, read
-from ba_tui.features.memory.engine.sameness import Sameness, compare
+from ba_tui.features.memory.engine.question import ParsedQuestion, read
 from ba_tui.features.memory.engine.scoring import Grades, Scorer, Signals, rarity
-from ba_tui.features.memory.engine.terms import Term, is_unspaced
-from ba_tui.features.memory.engine.weights import Calibration, calibration
+from ba_tui.features.memory.engine.terms import IndexTerm, Sameness, compare, is_unspaced
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.embedding import Traits, Vectors
 
+
+# The weights of signals, per embedder and kind, and how much makes an entry relevant.
+#
+# ``python -m tests.eval.memory`` measures how well the weights rank, and how often something relevant or unrelated
+# passes the threshold.
+
+
+@frozen
+class Calibration:
+    """The weights of signals under one embedder. ``unlike``: the cosine of unrelated texts."""
+
+    unlike: float
+    turns: Signals
+    turns_from: float
+    """Minimum weighted sum of a relevant turn."""
+    facts: Signals
+    facts_from: float
+
+    def rank(self, kind: Kind, signals: Signals) -> float:
+        """Return the value by which entries are ordered."""
+        return signals * (self.turns if kind == "turn" else self.facts)
+
+    def relevance(self, kind: Kind, signals: Signals) -> float:
+        """Return the relevance of an entry of this kind: 1 or more is relevant. The form alone makes none relevant."""
+        weights, least = (self.turns, self.turns_from) if kind == "turn" else (self.facts, self.facts_from)
+        form = signals.statement * weights.statement + signals.length * weights.length
+        return (signals * weights - form) / least
+
+
+_TURNS = Signals(coverage=4.0, cosine=8.0, speaker=2.0, named=0.5, statement=1.2, length=3.0, when=2.0, dated=2.5)
+_FACTS = Signals(coverage=6.0, cosine=12.0, speaker=2.0, named=0.5, when=0.5, dated=2.0)
+_WORDS = Signals(coverage=8.0, speaker=2.0, named=0.5, statement=1.2, length=3.0, when=2.0, dated=2.5)
+_WORDS_FACTS = Signals(coverage=8.0, speaker=2.0, named=0.5, when=0.5, dated=2.0)
+
+# The thresholds let 2 to 4 % of unrelated prompts pass, over the cases of the evaluation.
+_BY_WORDS = Calibration(0.0, _WORDS, 2.9, _WORDS_FACTS, 2.3)
+_CALIBRATIONS: Mapping[str, Calibration] = {
+    "fuse-0.2": Calibration(0.0, _TURNS, 3.4, _FACTS, 6.6),
+    "e5-small-0.3": Calibration(0.74, _TURNS, 3.4, _FACTS, 6.6),
+}
+
+
+def calibration(model: str) -> Calibration:
+    """Return the weights for vectors of ``model``; for an unknown or empty name, those of a search by words."""
+    return _CALIBRATIONS.get(model, _BY_WORDS)
+
+
 _MOST_WORDS = 3
 _NEAR = 0.5
-"""Share of the question's terms from which an entry that shares no word itself was found by the turns beside it."""
+"""Minimum coverage at which similar words or neighbouring turns are the reason, for entries without a shared word."""
 
 
-def reasons(question: Question, stems: Collection[str], signals: Signals) -> str:
-    """What spoke for an entry with these ``stems``: "words: fiscal, year · date"; "meaning" when nothing else did."""
+def reasons(question: ParsedQuestion, stems: Collection[str], signals: Signals) -> str:
+    """Return why an entry with these ``stems`` was found: "words: fiscal, year · date"; else "meaning" or "recent"."""
     shared = _shared_words(question, stems)
     found = [f"words: {', '.join(shared)}"] if shared else []
     if signals.speaker or signals.named:
@@ -44,8 +89,8 @@ def reasons(question: Question, stems: Collection[str], signals: Signals) -> str
     return " · ".join(found or (["meaning"] if signals.cosine else ["recent"]))
 
 
-def _shared_words(question: Question, stems: Collection[str]) -> Sequence[str]:
-    """Up to three words of the question that the entry has too, longer ones first, as the question wrote them."""
+def _shared_words(question: ParsedQuestion, stems: Collection[str]) -> Sequence[str]:
+    """Return up to three words that question and entry share, longer ones first, as spelled in the question."""
     words = [term.word for term in question.terms if term.stem in stems]
     # A character that is part of a shared pair adds nothing.
     whole = [word for word in words if not any(word != each and word in each and is_unspaced(word) for each in words)]
@@ -55,32 +100,35 @@ def _shared_words(question: Question, stems: Collection[str]) -> Sequence[str]:
 log = logging.getLogger(__name__)
 
 CANDIDATES = 200
-"""Entries by words, and as many by vectors, that are weighed."""
+"""Maximum entries by words, and maximum entries by vectors, that are weighed."""
 _COMPARED = 100
-"""The best entries by words whose vectors are compared too, when they are not among the nearest."""
+"""Number of best entries by words whose vectors are compared even if they are not among the nearest."""
 _LED = 50
-"""The best entries by words whose neighbours may answer too."""
+"""Number of best entries by words whose neighbours are candidates too."""
 _MOST_TERMS = 24
 _LOWERED = 0.85
 """The threshold is lowered to this share when no entry reaches it."""
 _BROKEN = (BaError, sqlite3.Error, OSError)
-"""What a search raises when a part of memory is missing or damaged."""
+"""Exceptions of a search when a part of memory is missing or damaged."""
 
 
 class Nearest(Protocol):
-    """The vectors of one store. ``ids`` are those of entries."""
+    """Searches the vectors of one store, by ids of entries."""
 
     def nearest(self, vector: Vectors, limit: int) -> Mapping[str, float]:
-        """The ids with the highest cosines, highest first."""
+        """Return the ids with the highest cosines, highest first."""
         ...
 
     def cosines(self, vector: Vectors, ids: Iterable[str]) -> Mapping[str, float]:
-        """The cosines of those ids that have a vector."""
+        """Return the cosines of those ids that have a vector."""
         ...
 
 
-class Meaning(Protocol):
-    """An embedding model: vectors of questions and how alike words are. Raises BaError when it cannot be used."""
+class MeaningModel(Protocol):
+    """An embedding model: vectors of questions, and similarity of words. Raises BaError when the model is unusable.
+
+    The implementation runs in the helper process.
+    """
 
     @property
     def traits(self) -> Traits: ...
@@ -88,12 +136,12 @@ class Meaning(Protocol):
     def question(self, text: str) -> Vectors: ...
 
     def grades(
-        self, asked: Sequence[Term], stems: Iterable[str], words: Callable[[Collection[str]], Mapping[str, str]]
+        self, asked: Sequence[IndexTerm], stems: Iterable[str], words: Callable[[Collection[str]], Mapping[str, str]]
     ) -> Grades: ...
 
 
 @frozen
-class Shelf:
+class SearchShelf:
     """One store: the project's or the global one. ``nearest`` is None while the store has no vectors."""
 
     lookup: Lookup
@@ -102,7 +150,7 @@ class Shelf:
 
 @frozen
 class Parts:
-    """Parts of retrieval that an evaluation switches off, to see what each is worth."""
+    """Parts of retrieval. Evaluations switch them off one by one to measure their benefit."""
 
     vectors: bool = True
     likeness: bool = True
@@ -115,51 +163,53 @@ class Parts:
 
 
 @frozen
-class Ask:
+class SearchRequest:
     """A request to memory."""
 
     text: str
     limit: int = 5
     explicit: bool = False
-    """The person searches: the threshold is not applied, and superseded entries are found too."""
+    """The user searches: the threshold is not applied, and superseded entries are found too."""
     today: date | None = None
     kinds: frozenset[Kind] | None = None
     tokens: int | None = None
-    """The most tokens that all returned texts may have."""
+    """Maximum tokens of all returned texts together."""
     leave_out: frozenset[str] = frozenset()
     """Ids of entries to leave out, for instance those that the conversation already contains."""
 
 
 @frozen
 class Hit:
-    """An entry that was found. It is relevant when its ``score`` is at least 1."""
+    """An entry found by a search. It is relevant when its ``score`` is at least 1."""
 
     entry: Entry
     score: float
     signals: Signals = Signals()
     twins: tuple[str, ...] = ()
-    """Ids of entries that say the same; they are not returned as hits of their own."""
+    """Ids of entries with the same content, which are not returned as separate hits."""
     rank: float = 0.0
-    """What hits are ordered by. Unlike ``score`` it prefers statements to questions and long turns to short ones."""
+    """The value by which hits are ordered. Unlike ``score`` it prefers statements to questions and long turns to short
+    ones.
+    """
     why: str = ""
-    """What spoke for the entry, for people."""
+    """The reason for the hit, for the user."""
 
 
 @frozen
-class Found:
+class RecallResult:
     """The hits of a search, best first, and the step that found them."""
 
     hits: tuple[Hit, ...] = ()
     step: Step = "vectors"
     why: str = ""
-    """Why vectors, or words, could not be used; empty when everything worked."""
+    """Why vectors, or words, could not be used; empty without a failure."""
 
 
 @dataclass(slots=True)
 class _Candidates:
-    """Entries of one store that may answer, and the turns around them."""
+    """Candidates of one store, and the turns around them."""
 
-    shelf: Shelf
+    shelf: SearchShelf
     numbers: list[int]
     cosines: dict[str, float]
     rows: dict[int, Row]
@@ -171,8 +221,8 @@ class Recall:
 
     def __init__(
         self,
-        shelves: Sequence[Shelf],
-        meaning: Meaning | None = None,
+        shelves: Sequence[SearchShelf],
+        meaning: MeaningModel | None = None,
         parts: Parts = Parts(),  # noqa: B008 - a value
         count: Callable[[str], int] = lambda text: len(text.encode()) // 4 + 1,
     ) -> None:
@@ -181,8 +231,8 @@ class Recall:
         self._parts = parts
         self._count = count
 
-    def search(self, ask: Ask) -> Found:
-        """The entries that answer ``ask``. Never raises: ``why`` names what is broken."""
+    def search(self, ask: SearchRequest) -> RecallResult:
+        """Return the entries that answer ``ask``. Never raises: ``why`` of the result names a broken part."""
         why = "" if self._meaning and self._parts.vectors else "No embedding model is in use."
         try:
             question = read(ask.text, self._speakers(), ask.today)
@@ -207,8 +257,8 @@ class Recall:
             return set()
         return {speaker for shelf in self._shelves for speaker in shelf.lookup.speakers()}
 
-    def _weighed(self, question: Question, meaning: Meaning | None) -> list[tuple[Row, Shelf, Hit]]:
-        """All candidates with their scores, best first. Their hits contain only the id of the entry."""
+    def _weighed(self, question: ParsedQuestion, meaning: MeaningModel | None) -> list[tuple[Row, SearchShelf, Hit]]:
+        """Return all candidates with their scores, best first. Their hits contain only the id of the entry."""
         counts = merged(shelf.lookup.counts(term.stem for term in question.terms) for shelf in self._shelves)
         total = sum(shelf.lookup.total() for shelf in self._shelves)
         telling = rarity([term.stem for term in question.terms], counts, total)
@@ -223,10 +273,10 @@ class Recall:
             for each in found
             for row, hit in self._scored(each, question, telling, grades, weights)
         ]
-        # Age only decides between equals.
+        # Age decides only between equal ranks.
         return sorted(weighed, key=lambda each: (-round(each[2].rank, 6), -each[0].at, -each[0].number))
 
-    def _candidates(self, shelf: Shelf, stems: Collection[str], vector: Vectors | None) -> _Candidates:
+    def _candidates(self, shelf: SearchShelf, stems: Collection[str], vector: Vectors | None) -> _Candidates:
         lookup = shelf.lookup
         numbers = lookup.matching(stems, CANDIDATES)
         cosines: dict[str, float] = {}
@@ -254,10 +304,10 @@ class Recall:
 
     def _grades(
         self,
-        question: Question,
+        question: ParsedQuestion,
         telling: Collection[str],
         found: Sequence[_Candidates],
-        meaning: Meaning | None,
+        meaning: MeaningModel | None,
     ) -> Grades:
         if meaning is None or not self._parts.likeness:
             return {}
@@ -275,7 +325,7 @@ class Recall:
     def _scored(
         self,
         found: _Candidates,
-        question: Question,
+        question: ParsedQuestion,
         telling: Mapping[str, float],
         grades: Grades,
         weights: Calibration,
@@ -296,16 +346,18 @@ class Recall:
             signals = replace(signals, statement=0.0, when=0.0)
         return signals if parts.length else replace(signals, length=0.0)
 
-    def _chosen(self, ask: Ask, weighed: Sequence[tuple[Row, Shelf, Hit]], step: Step, why: str) -> Found:
-        """The best relevant entries of ``weighed`` within the limits of ``ask``."""
+    def _chosen(
+        self, ask: SearchRequest, weighed: Sequence[tuple[Row, SearchShelf, Hit]], step: Step, why: str
+    ) -> RecallResult:
+        """Return the best relevant entries of ``weighed`` within the limits of ``ask``."""
         for least in (0.0,) if ask.explicit else (1.0, _LOWERED):
             hits = self._told_apart(ask, (each for each in weighed if ask.explicit or each[2].score >= least))
             if hits:
-                return Found(tuple(hits), step, why)
-        return Found((), step, why)
+                return RecallResult(tuple(hits), step, why)
+        return RecallResult((), step, why)
 
-    def _told_apart(self, ask: Ask, weighed: Iterable[tuple[Row, Shelf, Hit]]) -> list[Hit]:
-        """The first hits that fit the request and its limits; entries that say the same become twins of one hit."""
+    def _told_apart(self, ask: SearchRequest, weighed: Iterable[tuple[Row, SearchShelf, Hit]]) -> list[Hit]:
+        """Return the first hits within the request's limits. Entries with the same content become twins of one hit."""
         hits: list[Hit] = []
         rows: list[Row] = []
         left = ask.tokens
@@ -330,7 +382,7 @@ class Recall:
             rows.append(row)
         return hits
 
-    def _recent(self, ask: Ask, why: str) -> Found:
+    def _recent(self, ask: SearchRequest, why: str) -> RecallResult:
         hits: list[Hit] = []
         for shelf in self._shelves if ask.explicit else ():
             try:
@@ -340,21 +392,23 @@ class Recall:
                 log.warning("memory cannot be read: %s", error)
                 why = why or str(error)
         newest = sorted(hits, key=lambda hit: -hit.entry.at)[: ask.limit]
-        return Found(tuple(newest), "recent", why or "No entry has a word of the request.")
+        return RecallResult(tuple(newest), "recent", why or "No entry has a word of the request.")
 
 
-def _explained(question: Question, weighed: Iterable[tuple[Row, Shelf, Hit]], found: Found) -> Found:
+def _explained(
+    question: ParsedQuestion, weighed: Iterable[tuple[Row, SearchShelf, Hit]], found: RecallResult
+) -> RecallResult:
     stems = {row.id: row.terms for row, _, _ in weighed}
     hits = tuple(replace(hit, why=reasons(question, stems[hit.entry.id], hit.signals)) for hit in found.hits)
     return replace(found, hits=hits)
 
 
-def _wanted(ask: Ask, id: str, kind: Kind) -> bool:
+def _wanted(ask: SearchRequest, id: str, kind: Kind) -> bool:
     return id not in ask.leave_out and (ask.kinds is None or kind in ask.kinds)
 
 
 def _share_words(one: Row, other: Row) -> bool:
-    """Whether it is worth the time to compare the texts: they share at least half of their terms."""
+    """Return whether the rows share at least half of their terms, so that comparing the texts is worthwhile."""
     return 2 * len(one.terms & other.terms) >= len(one.terms | other.terms)
 
 

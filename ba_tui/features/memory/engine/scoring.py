@@ -1,6 +1,6 @@
 """How well an entry answers a question: signals, each from 0 to about 1, and their weighted sum.
 
-Pure. The weights are in ``weights``; ``python -m tests.eval.memory`` measures what each signal brings.
+Pure. The weights are in ``recall``; ``python -m tests.eval.memory`` measures the benefit of each signal.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import Span, days, overlap
+from ba_tui.features.memory.engine.entries import day_of
 from ba_tui.features.memory.engine.lookup import Nearby, Row
-from ba_tui.features.memory.engine.moments import day_of
-from ba_tui.features.memory.engine.question import Question, name_parts
+from ba_tui.features.memory.engine.question import ParsedQuestion, name_parts
 from ba_tui.features.memory.engine.terms import stems
 
 Grades: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -35,7 +35,7 @@ class Signals:
     """The signals of one entry, or the weight of each signal."""
 
     coverage: float = 0.0
-    """Share of the question's terms, weighted by their rarity, that the entry or a turn beside it has."""
+    """Share of the question's terms, weighted by rarity, in the entry or a neighbouring turn."""
     cosine: float = 0.0
     """Likeness of the vectors."""
     speaker: float = 0.0
@@ -52,7 +52,7 @@ class Signals:
     """1 when the entry names a day that the question names; less when it was said then."""
 
     def __mul__(self, weights: Signals) -> float:
-        """The score under ``weights``."""
+        """Return the score under ``weights``."""
         return sum(map(mul, _values(self), _values(weights)))
 
 
@@ -60,15 +60,15 @@ _values = attrgetter(*(field.name for field in fields(Signals)))
 
 
 def rarity(stems: Sequence[str], counts: Mapping[str, int], total: int) -> dict[str, float]:
-    """The inverse document frequency of each stem as in BM25: highest for stems that no entry contains."""
+    """Return the inverse document frequency of each stem as in BM25: highest for stems without entries."""
     return {stem: math.log(1 + (total - counts.get(stem, 0) + 0.5) / (counts.get(stem, 0) + 0.5)) for stem in stems}
 
 
 class Scorer:
-    """Weighs entries for one question. ``rows`` has the entries and the turns beside them."""
+    """Weighs entries for one question. ``rows``: the entries and their neighbouring turns."""
 
     def __init__(
-        self, question: Question, rarities: Mapping[str, float], grades: Grades, rows: Mapping[int, Row]
+        self, question: ParsedQuestion, rarities: Mapping[str, float], grades: Grades, rows: Mapping[int, Row]
     ) -> None:
         self._question = question
         self._rarities = rarities
@@ -101,7 +101,7 @@ class Scorer:
         return sum(grade * weight for grade, weight in zip(held, self._rarities.values(), strict=True)) / self._all
 
     def _held_by(self, number: int) -> tuple[float, ...]:
-        """How much of each term of the question the entry ``number`` has."""
+        """Return how much of each term of the question the entry ``number`` contains."""
         if number not in self._held:
             terms = self._rows[number].terms
             self._held[number] = tuple(_grade(alike, stem, terms) for stem, alike in self._alike)

@@ -1,16 +1,20 @@
-"""How a store of memory is set up: what makes its vectors, which server it shares, and what it keeps for how long."""
+"""The setup of a memory store: its embedder, its shared server, and its retention."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from ba_tui.core.ports.memory import Kind
 from ba_tui.core.values import frozen
-from ba_tui.settings.sections.memory import MemorySettings
+
+if TYPE_CHECKING:
+    # The helper process takes its setup from here; the settings would double its modules.
+    from ba_tui.settings.sections.data import MemorySettings
 
 BY_WORDS = "off"
-"""The embedder of a store that is searched by words alone."""
+"""The embedder of a store that is searched by words only."""
 
 
 @frozen
@@ -33,10 +37,10 @@ class TeamServer:
 
 @frozen
 class StoreSetup:
-    """Everything that a ``MemoryStore`` is told beside where it lies.
+    """All settings of a ``MemoryStore`` except its folder.
 
-    ``embedder``: ``fuse``, ``e5``, ``endpoint`` or ``off``. ``expiry``: seconds after which entries that nobody used
-    are removed, by kind. ``most``: entries that one shelf keeps.
+    ``embedder``: ``fuse``, ``e5``, ``endpoint`` or ``off``. ``expiry``: seconds without use after which entries are
+    removed, by kind. ``most``: maximum entries of one shelf.
     """
 
     embedder: str = "fuse"
@@ -50,7 +54,7 @@ _DAY = 86_400.0
 
 
 def setup_of(settings: MemorySettings, project: str, key: Callable[[str], str]) -> StoreSetup:
-    """The setup that ``settings`` ask for. ``key`` returns the value of an environment variable, or nothing."""
+    """Return the setup for ``settings``. ``key`` returns the value of an environment variable, or ""."""
     given = settings.endpoint
     endpoint = Endpoint(given.url, given.model, _key(given.api_key_env, key)) if given.url else None
     shared = settings.project or project

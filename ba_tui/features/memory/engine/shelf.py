@@ -1,6 +1,7 @@
-"""One shelf of memory: the log of a project, or the global one, with its indexes. All of it blocks: call it in threads.
+"""One shelf of memory: the log of a project, or the global one, with its indexes. All methods block: call them in
+threads.
 
-``store`` says which entry belongs on which shelf.
+``store`` decides which entry belongs on which shelf.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from typing import Any
 from ba_tui.core.errors import StorageError, UsageError, written_by_newer
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Entry
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import count
-from ba_tui.features.memory.engine.entries import VERSION, added, entry_of, ids_of, line, loads, version_of
+from ba_tui.features.memory.engine.entries import VERSION, added, entry_of, ids_of, line, version_of
 from ba_tui.features.memory.engine.index import Health, Index
 from ba_tui.features.memory.engine.log import Log, Mark
 from ba_tui.features.memory.engine.lookup import Lookup
 from ba_tui.features.memory.engine.vectors import VectorFile, content_hash
 
 MOST_CHARACTERS = 20_000
-"""Of a text: as many as become terms."""
+"""Maximum characters of a text; this is also the part that is split into terms."""
 _BEFORE = 500
-"""Characters of a turn that belong to the vector of the turn after it, as in ``meaning``."""
+"""Characters of a turn that are part of the next turn's vector, as in ``store_process.desk``."""
 _COMPACT = 1_000_000
-"""Bytes up to which a log is left as it is."""
+"""Bytes up to which a log is not compacted."""
 _FEW = 20
-"""Ids up to which it is quicker to look for them in a line than to parse it."""
+"""Maximum ids for which a search in the raw line is faster than parsing it."""
 _TEXTS = tuple(field.name for field in fields(Entry) if isinstance(field.default, str) or field.name in {"id", "text"})
-Progress = Callable[[int, int], None]
 
 
 class Shelf:
-    """The files in ``folder``, which is made with the first entry."""
+    """The files in ``folder``, which is created with the first entry."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,11 +46,11 @@ class Shelf:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever stored here."""
+        """Return whether anything was ever stored here."""
         return self.log.path.exists()
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Append entries. Raises UsageError for a text that cannot be kept, StorageError when nothing was written."""
+        """Append entries. Raises UsageError for a text that can't be stored, StorageError if nothing was written."""
         lines: list[bytes] = []
         for entry in map(_checked, entries):
             lines.append(added(entry))
@@ -58,9 +59,9 @@ class Shelf:
         self.append(b"".join(lines))
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines. Raises StorageError when nothing was written."""
+        """Append whole lines. Raises StorageError if nothing was written."""
         try:
-            # mkdir's mode is that of the last folder alone.
+            # mkdir applies its mode only to the last folder.
             for folder in (self.folder.parent.parent, self.folder.parent, self.folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -69,7 +70,7 @@ class Shelf:
         self.log.append(lines)
 
     def change(self, id: str, values: dict[str, Any]) -> None:
-        """Append new values of fields. Raises as ``add``."""
+        """Append changed fields. Raises as ``add``."""
         values = {name: clean_text(value) if isinstance(value, str) else value for name, value in values.items()}
         _check_text(values.get("text", "-"))
         self.append(line("change", {"id": id, **values}))
@@ -79,22 +80,22 @@ class Shelf:
         self.append(line("used", {"ids": sorted(ids), "at": at}))
 
     def fresh(self, most: int | None = None) -> Lookup | None:
-        """The questions to the index, after it has taken in ``most`` new lines of the log; None without a log."""
+        """Return the queries of the index, after ``most`` new lines of the log were added to it; None without a log."""
         if not self.exists:
             return None
         self.index.update(most=most)
         return self.lookup
 
     def found(self, ids: Collection[str]) -> dict[str, Entry]:
-        """The entries that there are, by id."""
+        """Return the existing entries by id."""
         lookup = self.fresh()
         return lookup.entries(ids) if lookup else {}
 
     def forget(self, ids: Collection[str], models: Iterable[str]) -> list[str]:
-        """Remove entries from log, index and the vectors of ``models``; the ids that were there.
+        """Remove entries from log, index and the vectors of ``models``; return the ids that existed.
 
         Raises:
-            StorageError: not all could be removed. A second call goes on with the rest.
+            StorageError: not all could be removed. A second call removes the rest.
         """
         there = self.found(ids)
         if not there:
@@ -102,7 +103,7 @@ class Shelf:
         texts = self._embedded_texts(there)
         self.append(line("forget", {"ids": sorted(there)}))
         self.log.sync()
-        # First the index, then the log: what the index remembers of its place stays right so.
+        # The index comes first, so that its position in the log stays valid.
         self.index.update()
         self.log.blank(_said_of(there))
         self.log.forget_rejected(there)
@@ -116,17 +117,17 @@ class Shelf:
         return list(there)
 
     def set_bad_aside(self) -> None:
-        """Move the lines that cannot be read out of the log."""
+        """Move unreadable lines out of the log."""
         self.log.blank(_is_bad, keep=True)
 
     def compact(self) -> None:
-        """Write the log anew when more than half of it was forgotten. The indexes are made anew then."""
+        """Rewrite the log when more than half of it was forgotten. The indexes are then rebuilt."""
         size = self.log.size()
         if size > _COMPACT and 2 * sum(len(data) for data, _ in self.log.read(Mark()) if data.isspace()) > size:
             self.log.rewrite(lambda data: None if data.isspace() else data)
 
     def skipped(self, health: Health) -> int:
-        """How many lines could not be read."""
+        """Return the number of unreadable lines."""
         try:
             aside = self.log.rejected.read_bytes().count(b"\n")
         except OSError:
@@ -134,15 +135,15 @@ class Shelf:
         return max(aside, health.bad)
 
     def newer(self, health: Health) -> str:
-        """Say what of the log a newer ba wrote; empty when this one reads all of it."""
+        """Return a message about lines written by a newer ba; empty if this one reads all of them."""
         if not health.later:
             return ""
-        version = max(version_of(loads(data) or {}) for data, _ in self.log.read(Mark()))
+        version = max(version_of(read_object(data) or {}) for data, _ in self.log.read(Mark()))
         lines = count(health.later, "line")
         return f"{written_by_newer(f'A part of {self.log.path} ({lines})', version, VERSION)} Update ba."
 
     def size(self) -> int:
-        """Bytes on the disk."""
+        """Return the bytes on the disk."""
         total = 0
         for path in self.folder.rglob("*"):
             with contextlib.suppress(OSError):
@@ -150,7 +151,9 @@ class Shelf:
         return total
 
     def _embedded_texts(self, entries: dict[str, Entry]) -> list[str]:
-        """The texts whose vectors tell of ``entries``: their own, with the turn before them, and with the one after."""
+        """Return the texts of all vectors that contain ``entries``: their own, with the turn before them, and with the
+        one after.
+        """
         lookup = self.lookup
         rows = lookup.rows(lookup.numbers(entries))
         nearby = lookup.nearby(rows.values())
@@ -166,19 +169,21 @@ class Shelf:
         return texts
 
     def _forget_rest(self, ids: Collection[str]) -> list[str]:
-        """Remove what an earlier call could not: the index knows these ids no more, but the files may hold them."""
+        """Remove what an earlier call could not: the index no longer knows these ids, but the files may still contain
+        them.
+        """
         left = self.exists and self.log.blank(_said_of(ids)) + self.log.forget_rejected(ids)
         return sorted(ids) if left else []
 
 
 def _said_of(ids: Collection[str]) -> Callable[[bytes], bool]:
-    """Whether a line holds something of one of the entries ``ids``."""
+    """Return whether a line contains data of one of the entries ``ids``."""
     few = [id.encode() for id in ids] if len(ids) <= _FEW else []
 
     def said(data: bytes) -> bool:
         if few and not any(id in data for id in few):
             return False
-        record = loads(data)
+        record = read_object(data)
         if record is None:
             return any(id.encode() in data for id in ids)
         return record.get("op") in {"add", "change"} and record.get("id") in ids
@@ -187,10 +192,10 @@ def _said_of(ids: Collection[str]) -> Callable[[bytes], bool]:
 
 
 def _is_bad(data: bytes) -> bool:
-    """Whether nothing of a line can be used, by this ba or a later one."""
+    """Return whether a line is unusable, by this ba or a later one."""
     if data.isspace():
         return False
-    record = loads(data)
+    record = read_object(data)
     version = version_of(record) if record else 0
     if record is None or not version:
         return True
@@ -206,7 +211,7 @@ def _is_bad(data: bytes) -> bool:
 
 
 def _checked(entry: Entry) -> Entry:
-    """``entry`` with texts that a line can hold. Raises UsageError."""
+    """Return ``entry`` with texts that a line can store. Raises UsageError."""
     _check_text(entry.text)
     return replace(entry, **{name: clean_text(getattr(entry, name)) for name in _TEXTS})
 

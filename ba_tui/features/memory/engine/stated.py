@@ -1,6 +1,6 @@
-"""Facts that a person states about themselves or the project, found by rules: English, German and Chinese.
+"""Facts that users state about themselves or the project, found by rules: English, German and Chinese.
 
-Pure. Nothing is stored here: what is found is proposed, and the person decides.
+Pure. The facts are only proposed; the user decides whether to store them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
 LONGEST = 300
-"""Characters of one statement. What is longer is a text, not a fact."""
+"""Maximum characters of one statement. A longer one is a text, not a fact."""
 READ = 4_000
 MOST = 3
-"""Statements of one prompt."""
+"""Maximum statements of one prompt."""
 PERSON, PROJECT = "person", "project"
 
 _FENCE = regex(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
@@ -40,7 +40,7 @@ _POINTING = regex(
     r"das|dies\w*|es|beide\w*|die (?:erste|zweite|dritte|letzte|andere)\b.*|这\S*|那\S*|第\S*|它|前者|后者)$",
     re.IGNORECASE,
 )
-"""What only the conversation explains."""
+"""Words that are only understood within the conversation."""
 
 
 @frozen
@@ -55,7 +55,7 @@ class _Rule:
 
 _WHAT = r"(?P<what>[^,:]{2,50}?)"
 _STATE = r"(?! (?:not |now |still )?(?:working|broken|failing|wrong|slow|down|empty|missing|gone|too)\b)"
-"""What is so only now."""
+"""Temporary states, which are not facts."""
 _IS = r"(?P<verb>is|are|starts?|begins?|ends?|runs?|lives?|uses?)\b"
 _IST = r"(?P<verb>ist|sind|beginnt|beginnen|startet|endet|enden|läuft|liegt|liegen|nutzt)\b"
 _ON = r" (?P<about>\S.*)"
@@ -148,9 +148,9 @@ _VALUE = regex(
 
 
 def stated(text: str, source: str = "") -> tuple[Draft, ...]:
-    """Return what ``text``, a prompt of the person's own words, states as facts or preferences; ``source`` is its id.
+    """Return the facts and preferences that ``text``, a prompt typed by the user, states; ``source`` is its id.
 
-    Questions, conditions, quotations and code state nothing, and neither does what only the conversation explains.
+    Questions, conditions, quotations and code state nothing; statements that depend on the conversation are ignored.
     """
     text = _QUOTED.sub("", _FENCE.sub("", text[:READ]))
     return tuple(islice(_drafts(text, source), MOST))
@@ -167,7 +167,9 @@ def _drafts(text: str, source: str) -> Iterator[Draft]:
 
 
 def classified(text: str, source: str = "") -> Draft:
-    """Return ``text``, which the person wants stored, as a draft: kind, subject and attribute as far as rules tell."""
+    """Return ``text``, which the user wants to store, as a draft: kind, subject and attribute as far as rules find
+    them.
+    """
     words = text.strip().rstrip(".。;；!！").strip()
     for rule in _RULES:
         if not (match := rule.pattern.match(words)):
@@ -181,8 +183,9 @@ def classified(text: str, source: str = "") -> Draft:
 
 
 def value_changed(older: str, newer: str) -> bool:
-    """Return whether two texts that differ in numbers alone are one fact with another value (``VAT is 19`` and ``20``),
-    rather than facts about two numbered things (``Invoice 12 is paid`` and ``13``)."""
+    """Return whether two texts that differ only in numbers are one fact with a new value (``VAT is 19`` and ``20``),
+    not facts about two numbered things (``Invoice 12 is paid`` and ``13``).
+    """
     old, new = list(_NUMBER.finditer(older)), list(_NUMBER.finditer(newer))
     if len(old) != len(new):
         return False

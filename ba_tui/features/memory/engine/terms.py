@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -85,7 +88,7 @@ _VOTES: Mapping[str, Sequence[Language]] = {
 
 
 def language_of(words: Sequence[str]) -> Language:
-    """The language with the most stop words among the lower-case ``words``; English when there is no stop word."""
+    """Return the language with the most stop words among the lower-case ``words``; English without any."""
     votes = dict.fromkeys((language.stemmer for language in LANGUAGES), 0)
     for word in words:
         for language in _VOTES.get(word, ()):
@@ -106,22 +109,22 @@ _HUMPS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _MARK = regex(r"[\u0300-\u036f]")
 
 
-class Term(NamedTuple):
+class IndexTerm(NamedTuple):
     """``stem`` is the term in the index, ``word`` the lower-case word in the text."""
 
     stem: str
     word: str
 
 
-def terms(text: str) -> list[Term]:
-    """The terms of the first 20,000 characters of ``text``, in order, with repetitions."""
+def terms(text: str) -> list[IndexTerm]:
+    """Return the terms of the first 20,000 characters of ``text``, in order, with repetitions."""
     tokens = _TOKEN.findall(unicodedata.normalize("NFKC", text[:READ]))
     language = language_of([token.lower() for token in tokens])
     return list(_read(tokens, language))
 
 
 def stems(text: str) -> list[str]:
-    """The stems of ``terms(text)``."""
+    """Return the stems of ``terms(text)``."""
     return [term.stem for term in terms(text)]
 
 
@@ -130,7 +133,7 @@ def is_unspaced(term: str) -> bool:
     return _FIRST_UNSPACED.match(term) is not None
 
 
-def _read(tokens: Iterable[str], language: Language) -> Iterator[Term]:
+def _read(tokens: Iterable[str], language: Language) -> Iterator[IndexTerm]:
     for token in tokens:
         if is_unspaced(token):
             yield from _characters(token)
@@ -138,31 +141,82 @@ def _read(tokens: Iterable[str], language: Language) -> Iterator[Term]:
         for part in _parts(_APOSTROPHE.split(token.replace(",", ""), 1)[0]):
             word = part.lower()[:_LONGEST]
             if word and word not in language.stop:
-                stem = _stemmer(language.stemmer).stemWord(word) if not word.isdigit() else word
-                yield Term(_MARK.sub("", unicodedata.normalize("NFD", stem)), word)
+                stem = _stemmer(language.stemmer)(word) if not word.isdigit() else word
+                yield IndexTerm(_MARK.sub("", unicodedata.normalize("NFD", stem)), word)
 
 
 def _parts(token: str) -> list[str]:
-    """``getUserName`` as itself and its three words; other tokens as themselves."""
+    """Return ``getUserName`` with its three words; other tokens alone."""
     if token.isascii() and not (token.islower() or token.isupper() or token.istitle() or token.isdigit()):
         humps = _HUMPS.findall(token)
         return [token, *humps] if len(humps) > 1 else [token]
     return [token]
 
 
-def _characters(run: str) -> Iterator[Term]:
+def _characters(run: str) -> Iterator[IndexTerm]:
     for each in (*run, *(run[at : at + 2] for at in range(len(run) - 1))):
         if each not in CHINESE_STOP:
-            yield Term(each, each)
-
-
-class _Stems(Protocol):
-    def stemWord(self, word: str, /) -> str: ...
+            yield IndexTerm(each, each)
 
 
 @cache
-def _stemmer(algorithm: str) -> _Stems:
+def _stemmer(algorithm: str) -> Callable[[str], str]:
+    """Return the function that returns the stem of a word."""
     import Stemmer  # noqa: PLC0415 - a compiled library that only memory needs
 
     library: Any = Stemmer
-    return library.Stemmer(algorithm, 10_000)
+    return library.Stemmer(algorithm, 10_000).stemWord
+
+
+_WORD = regex(r"\w+")
+_NUMBER = regex(r"\d+(?:[.,:/-]\d+)*")
+_NOT = regex(
+    r"\b(?:not|no|never|none|without|cannot|\w+n['’]t|nicht|kein\w*|nie|niemals|ohne|ne|pas|jamais|sin|nunca)\b|[不没無无别未]",
+    re.IGNORECASE,
+)
+_ORDERED = regex(
+    r"\b(?:than|over|before|after|instead|from|to|rather|versus|vs|als|statt|lieber|vor|nach|von|über)\b|比|而不|之前|之后",
+    re.IGNORECASE,
+)
+"""Words around which the order of two things matters."""
+_ALIKE = 0.8
+_FEW = 3
+
+
+class Sameness(Enum):
+    """The result of comparing two texts."""
+
+    EQUAL = "equal"
+    """The same words in the same order; case, spaces and punctuation may differ."""
+    REWORDED = "reworded"
+    NUMBERS = "numbers"
+    """The same except for numbers."""
+    DIFFERENT = "different"
+
+
+def fingerprint(text: str) -> str:
+    """A hash that two texts share when they are ``EQUAL``."""
+    words = " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return hashlib.blake2b((words or text).encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def compare(one: str, other: str) -> Sameness:
+    """Return how ``one`` and ``other`` compare; ``DIFFERENT`` when in doubt."""
+    if fingerprint(one) == fingerprint(other):
+        return Sameness.EQUAL
+    if bool(_NOT.search(one)) != bool(_NOT.search(other)):
+        return Sameness.DIFFERENT
+    ours, theirs = _plain(one), _plain(other)
+    left, right = set(ours), set(theirs)
+    if min(len(left), len(right)) < _FEW or len(left & right) < _ALIKE * len(left | right):
+        return Sameness.DIFFERENT
+    if (_ORDERED.search(one) or _ORDERED.search(other)) and ours != theirs:
+        return Sameness.DIFFERENT
+    if sorted(_NUMBER.findall(one)) != sorted(_NUMBER.findall(other)):
+        return Sameness.NUMBERS
+    # A single word that differs may be the whole point: "the deadline is Monday", "… is Friday".
+    return Sameness.REWORDED if left == right else Sameness.DIFFERENT
+
+
+def _plain(text: str) -> list[str]:
+    return stems(_NUMBER.sub(" ", text))

@@ -1,6 +1,6 @@
-"""Vectors that were made, under a hash of the model and the text: no rebuild of an index embeds a text twice.
+"""Stored vectors by a hash of model and text, so that rebuilding an index embeds no text again.
 
-A SQLite cache beside the log. Bytes in, bytes out: what searches them is ``nearest``.
+A SQLite cache next to the log. It stores bytes; ``store_process.desk`` searches them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ba_tui.sqlite_cache import Cache, CacheLayout, writing
 
-# With rowids: a table without them puts each row of this size on a page of its own, four times the space.
+# With rowids: WITHOUT ROWID would store each row of this size on a separate page, at four times the space.
 _LAYOUT = CacheLayout(1, ("vectors",), ("CREATE TABLE vectors (hash BLOB PRIMARY KEY, vector BLOB)",))
 _AT_ONCE = 500
 
@@ -26,11 +26,11 @@ class VectorFile:
 
     @property
     def exists(self) -> bool:
-        """Whether any vector was ever kept."""
+        """Return whether any vector was ever stored."""
         return self._path.exists()
 
     def get(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The vectors that there are."""
+        """Return the stored vectors among ``hashes``."""
         wanted = list(hashes)
 
         def look(db: sqlite3.Connection) -> dict[bytes, bytes]:
@@ -52,7 +52,7 @@ class VectorFile:
             self._cache.ask(keep)
 
     def drop(self, hashes: Iterable[bytes]) -> None:
-        """Take vectors out of the file, of texts that were forgotten."""
+        """Remove the vectors of forgotten texts from the file."""
         gone = [(each,) for each in hashes]
 
         def remove(db: sqlite3.Connection) -> None:
@@ -65,5 +65,5 @@ class VectorFile:
 
 
 def content_hash(model: str, text: str) -> bytes:
-    """16 bytes that only this text has under this model."""
+    """Return 16 bytes that identify this text under this model."""
     return hashlib.blake2b(f"{model}\0{text}".encode("utf-8", "replace"), digest_size=16).digest()

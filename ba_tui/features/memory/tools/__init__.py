@@ -1,2 +1,3 @@
-"""What a session does with memory: what it stores, what goes with a prompt, and the tools. May import memory, context
-and permissions, as all tools may."""
+"""Memory in a session: what it stores, what is recalled for a prompt, and the tools. May import memory, context and
+permissions, as all tools may.
+"""

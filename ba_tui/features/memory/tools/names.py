@@ -1,7 +1,7 @@
 """The name under which a project shares its memory, bound to the real path of its root in the user's own folder.
 
-A project's own files may propose a name. Until the user binds it, the project's default name is used, and nothing is
-read or written under the proposed one.
+A project's files may propose a name. Until the user binds it, the project's default name is used, and the proposed one
+is neither read nor written.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.resources import Places, exclusive, folder_slug, save_whole
-from ba_tui.settings import Loaded, Settings
+from ba_tui.resources import UserFolders, exclusive, folder_slug, save_whole
+from ba_tui.settings import LoadedSettings, Settings
 from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
-from ba_tui.settings.sections.memory import memory_name
+from ba_tui.settings.sections.data import memory_name
 
 FILE = "memory-names.yaml"
 SETTING = "memory.project"
@@ -32,13 +32,14 @@ HEADER = """\
 # ba memory bind NAME
 """
 _NAMED = 3
-"""Other projects that a message names."""
+"""Maximum other projects that a message names."""
 
 
 @frozen
 class ProposedName:
     """A name that the files of the project at ``root`` propose, and the other projects that use it: ``others`` by their
-    roots, ``moved`` where such a root is gone."""
+    roots; ``moved``: those whose root no longer exists.
+    """
 
     name: str
     root: Path
@@ -47,7 +48,7 @@ class ProposedName:
 
     @property
     def notice(self) -> Notice:
-        """What to say of the name while it is not bound, and what to do."""
+        """Return the notice about a name that is not bound, with the command to bind it."""
         used = f", which {_listed(self.others)} uses" if self.others else ""
         gone = f" It was the name of {_listed(self.moved)}, which is gone." if self.moved else ""
         text = f"This project's settings propose the memory name “{one_line(self.name, 80)}”{used}.{gone}"
@@ -57,32 +58,33 @@ class ProposedName:
 
 @frozen
 class SharedName:
-    """``name``: the one that the user chose for a project, empty for the project's default. ``proposed``: another one
-    that the project's files name."""
+    """``name``: chosen by the user for a project, empty for the project's default. ``proposed``: another one in the
+    project's files.
+    """
 
     name: str
     proposed: ProposedName | None = None
 
 
 class MemoryNames:
-    """The bound names. Everything reads or writes a file: call it off the loop."""
+    """The bound names. All methods read or write a file: call them in a thread."""
 
-    def __init__(self, where: Places) -> None:
+    def __init__(self, where: UserFolders) -> None:
         self.path = where.config / FILE
         self._allowed = AllowedSettings(where)
 
     def of(self, root: Path) -> str:
-        """The name that the user bound to the project at ``root``; empty for none."""
+        """Return the name that the user bound to the project at ``root``; empty for none."""
         return self._all().get(os.path.realpath(root), "")
 
     def others(self, name: str, root: Path) -> Sequence[str]:
-        """The roots of other projects that use ``name``: bound to it, or by default."""
+        """Return the roots of other projects that use ``name``: bound to it, or by default."""
         own = os.path.realpath(root)
         return [path for path, bound in self._all().items() if path != own and name in {bound, folder_slug(Path(path))}]
 
     def bind(self, root: Path, name: str) -> None:
-        """Let the project at ``root`` share its memory under ``name``; empty for its default name,
-        which also takes back the user's yes to a name in the project's files.
+        """Bind the project at ``root`` to ``name``; an empty name means the default, and also withdraws the user's
+        consent to a name in the project's files.
 
         Raises:
             UsageError: the name is unusable. StorageError: the file can't be read or written.
@@ -102,9 +104,10 @@ class MemoryNames:
                 kept[os.path.realpath(root)] = name
             save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
-    def shared(self, loaded: Loaded, where: Places, root: Path) -> SharedName:
-        """The name for the project at ``root``. The user's own files, variables and flags win over a bound name, and
-        that wins over a name in the project's files, which counts only once the user has allowed it."""
+    def shared(self, loaded: LoadedSettings, where: UserFolders, root: Path) -> SharedName:
+        """Return the name for the project at ``root``. Precedence: the user's own files, variables and flags, then a
+        bound name, then a name in the project's files, which needs the user's consent.
+        """
         named, bound = loaded.settings.memory.project, self.of(root)
         if named and (not bound or _by_user(loaded.sources.get(SETTING, ""), where)):
             return SharedName(named)
@@ -117,7 +120,7 @@ class MemoryNames:
         return SharedName(bound, ProposedName(proposed, root, tuple(others), tuple(moved)))
 
     def _all(self) -> Mapping[str, str]:
-        """The bound names by root; none when the file can't be understood."""
+        """Return the bound names by root; none if the file is invalid."""
         try:
             kept = load_mapping(self.path)
         except StorageError:
@@ -125,9 +128,10 @@ class MemoryNames:
         return {str(root): name for root, name in kept.items() if isinstance(name, str)}
 
 
-def with_shared_name(loaded: Loaded | Settings, where: Places, root: Path) -> tuple[Settings, SharedName]:
-    """The settings with the memory name that counts for the project at ``root``, and how it was found. Without a
-    server no name counts; in settings without sources every name is the user's."""
+def with_shared_name(loaded: LoadedSettings | Settings, where: UserFolders, root: Path) -> tuple[Settings, SharedName]:
+    """Return the settings with the memory name of the project at ``root``, and where it came from. Without a server no
+    name is used; in settings without sources every name is the user's.
+    """
     if isinstance(loaded, Settings):
         return loaded, SharedName(loaded.memory.project)
     settings = loaded.settings
@@ -137,14 +141,19 @@ def with_shared_name(loaded: Loaded | Settings, where: Places, root: Path) -> tu
     return settings, shared
 
 
-def proposed_names(shared: SharedName) -> Sequence[Notice]:
-    """A notice of a name that the project's files propose and that is not used."""
-    return (shared.proposed.notice,) if shared.proposed else ()
+def named_settings(
+    loaded: LoadedSettings | Settings, where: UserFolders, root: Path
+) -> tuple[Settings, Sequence[Notice]]:
+    """Return the settings with the memory name of the project at ``root``, and a notice about a name that the project's
+    files propose and that is not used."""
+    settings, shared = with_shared_name(loaded, where, root)
+    return settings, (shared.proposed.notice,) if shared.proposed else ()
 
 
-def _by_user(source: str, where: Places) -> bool:
-    """Whether a setting comes from a flag, a variable, the user's own file or ba itself; any other file is a
-    project's."""
+def _by_user(source: str, where: UserFolders) -> bool:
+    """Return whether a setting comes from a flag, a variable, the user's own file or ba itself; all other files belong
+    to a project.
+    """
     own = (str(where.settings), "flag ", "BA_")
     return source in {"default", "bundled"} or source.startswith(own)
 

@@ -1,35 +1,49 @@
-"""core.ports.memory.Memory for one session: what faces and tools see of its memory, and the way back."""
+"""core.ports.memory.Memory for one session: the view of faces and tools on its memory, with undo; and the tools
+remember and forget.
+
+The tools ask in every mode: only an allow rule that names them lets them run without a question.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ba_tui.core.errors import UsageError
+from ba_tui.core.events import MemoryChanged
 from ba_tui.core.ports.memory import (
     Draft,
     Entry,
     MemoryState,
-    Recalled,
+    RecalledEntry,
     Recollection,
     Scope,
-    Stored,
+    StoreResult,
+    line_of,
 )
+from ba_tui.core.results import Display, Prose, ToolResult
+from ba_tui.core.text.wording import count, one_line
+from ba_tui.core.tool import Call, Tool
+from ba_tui.features.memory.engine.entries import day_of
 from ba_tui.features.memory.tools.recalling import recalled
-from ba_tui.features.memory.tools.storing import Storing, checked
-from ba_tui.features.memory.tools.waiting import Waiting
+from ba_tui.features.memory.tools.storing import EntryWriter, PendingFacts, checked
+from ba_tui.tools.definitions import Definition
+from ba_tui.tools.failures import ToolFailure
 
 _FILTERED = 5
-"""How many times as many entries are searched when only one scope is wanted."""
+"""Factor for the number of entries searched when only one scope is wanted."""
 
 
 class SessionMemory:
-    """core.ports.memory.Memory. What a person sees, changes or forgets by hand works while memory is off, too.
+    """core.ports.memory.Memory. What users view, change or forget by hand works while memory is off, too.
 
-    ``used`` are the entries that went with the newest prompt.
+    ``used``: the entries that were sent with the newest prompt.
     """
 
-    def __init__(self, storing: Storing, waiting: Waiting, used: Callable[[], Sequence[Recalled]]) -> None:
+    def __init__(
+        self, storing: EntryWriter, waiting: PendingFacts, used: Callable[[], Sequence[RecalledEntry]]
+    ) -> None:
         self._storing = storing
         self._waiting = waiting
         self._recalled = used
@@ -37,14 +51,14 @@ class SessionMemory:
         self.proposals, self.dismiss = waiting.all, waiting.dismiss
 
     async def state(self) -> MemoryState:
-        from ba_tui.features.memory.engine.helper_process import STARTING  # noqa: PLC0415 - see Storing.store
+        from ba_tui.features.memory.engine.helper_process import STARTING  # noqa: PLC0415 - see EntryWriter.store
 
         state = await self._storing.store.state()
-        # The newest search went by words, but the next one does not.
+        # The newest search used words, but the next one does not.
         started = state.why == STARTING and self._storing.store.helper.ready
         return replace(state, why="" if started else state.why, off=self._storing.owner.off())
 
-    async def remember(self, draft: Draft) -> Stored:
+    async def remember(self, draft: Draft) -> StoreResult:
         return await self._storing.remember(draft)
 
     async def edit(self, id: str, text: str) -> Entry:
@@ -75,7 +89,7 @@ class SessionMemory:
         unknown = [id for id in ids if id not in self._storing.stored and id not in self._forgotten]
         if unknown:
             raise UsageError("This change of memory can't be undone any more.", "/memory shows what is stored.")
-        # What was stored and then forgotten comes back: its forgetting is the newer change.
+        # A stored and then forgotten entry is restored: forgetting it was the newer change.
         forgotten = [self._forgotten.pop(id) for id in ids if id in self._forgotten]
         back = {entry.id for entry in forgotten}
         if stored := [self._storing.stored.pop(id) for id in ids if id in self._storing.stored and id not in back]:
@@ -96,10 +110,82 @@ class SessionMemory:
     async def history(self, id: str) -> Sequence[Entry]:
         return await self._storing.store.catalog.history(id)
 
-    def used(self) -> Sequence[Recalled]:
+    def used(self) -> Sequence[RecalledEntry]:
         return tuple(each for each in self._recalled() if each.entry.id not in self._forgotten)
 
-    async def accept(self, id: str) -> Stored:
+    async def accept(self, id: str) -> StoreResult:
         stored = await self.remember(self._waiting.get(id).draft)
         self._waiting.drop(id)
         return stored
+
+
+SHOWN = 200
+
+
+def remember_tool(definition: Definition, storing: EntryWriter) -> Tool:
+    async def preview(args: Mapping[str, Any]) -> Display:
+        stored = await storing.foreseen(_draft(args))
+        where = "For this project" if stored.entry.project else "For all projects"
+        lines = [f"{where}: {stored.entry.text}"]
+        if stored.older:
+            lines.append(f"Replaces{_day(stored.older)}: {stored.older.text}")
+        if stored.outcome == "known":
+            lines = [f"Known already{_day(stored.entry)}: {stored.entry.text}"]
+        return Prose("\n".join(lines))
+
+    async def concern(args: Mapping[str, Any]) -> str:
+        return "it is for all projects" if args.get("scope") == "global" else ""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        stored = await storing.remember(_draft(args))
+        entry = stored.entry
+        if stored.outcome == "known":
+            return ToolResult(f"Known already as {entry.id}: {entry.text}", Prose(entry.text), summary="known already")
+        older = stored.older.text if stored.older else ""
+        call.branch.emit(MemoryChanged((line_of(entry, older=older),)))
+        said = f"Stored as {entry.id}." + (f" It replaces: {older}" if older else "")
+        return ToolResult(said, Prose(_shown(stored)), summary="replaced" if older else "remembered")
+
+    return definition.tool(run, preview=preview, concern=concern)
+
+
+def forget_tool(definition: Definition, memory: SessionMemory, storing: EntryWriter) -> Tool:
+    async def preview(args: Mapping[str, Any]) -> Display:
+        return Prose("\n".join(f"-{_day(entry)} {entry.text}" for entry in await found(args)))
+
+    async def found(args: Mapping[str, Any]) -> list[Entry]:
+        entries = await storing.store.get(args["ids"])
+        if missing := [id for id in args["ids"] if id not in entries]:
+            raise ToolFailure(
+                "not_found", f"No memory has the id {missing[0]!r}.", "Take ids from a reminder of memories."
+            )
+        return [entries[id] for id in dict.fromkeys(args["ids"])]
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        entries = await found(args)
+        gone = await memory.forget([entry.id for entry in entries])
+        call.branch.emit(MemoryChanged(forgotten=tuple(entry.id for entry in entries)))
+        told = count(gone, "memory")
+        return ToolResult(f"Forgot {told}.", summary=f"forgot {told}")
+
+    return definition.tool(run, preview=preview)
+
+
+def _draft(args: Mapping[str, Any]) -> Draft:
+    return Draft(
+        args["text"],
+        args.get("kind", "fact"),
+        args.get("scope", "project"),
+        args.get("subject", ""),
+        args.get("attribute", ""),
+        origin="assistant",
+    )
+
+
+def _shown(stored: StoreResult) -> str:
+    return stored.entry.text + (f"\nReplaces: {one_line(stored.older.text, SHOWN)}" if stored.older else "")
+
+
+def _day(entry: Entry) -> str:
+    day = day_of(entry.at)
+    return f" ({day:%Y-%m-%d})" if day else ""

@@ -1,7 +1,7 @@
 """The summary of a session in long-term memory: from the notes of a compression, or from requests and the last answer.
 
-No model is asked: the text is what the conversation has already. It is stored at the end of a turn, where the person
-sees it and can undo it, and is brought up to date when the session closes.
+No model is asked: the text is already part of the conversation. It is stored at the end of a turn, where the user sees
+it and can undo it, and is updated when the session closes.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ba_tui.core.messages import Message
 from ba_tui.core.ports.memory import Draft, line_of
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.turn import Branch
-from ba_tui.features.memory.tools.storing import Storing
+from ba_tui.features.memory.tools.storing import EntryWriter
 from ba_tui.permissions.secrets.scanner import redact
 
 log = logging.getLogger(__name__)
 ReadEvents = Callable[[], Awaitable[Sequence[Event]]]
 
 LEAST = 3
-"""Turns from which on a session is worth a summary; one that was compressed is always."""
+"""Minimum turns of a session with a summary; a compressed session always has one."""
 FIRST, LAST = 2, 6
-"""Requests that are named."""
+"""Number of first and last requests that are named."""
 REQUEST, ANSWER, NOTES = 160, 500, 2_400
-"""Characters of a request, of the last answer, and of a summary that a model wrote for a compression."""
+"""Maximum characters of a request, of the last answer, and of a model's summary for a compression."""
 
 
 class SessionSummary:
-    """core.agent.Interceptor of the main agent, and a listener: it hears what is asked and answered.
+    """core.agent.Interceptor of the main agent, and a listener for requests and answers.
 
-    ``history`` are all events of the session, for one that goes on.
+    ``history``: all events of a resumed session.
     """
 
-    def __init__(self, storing: Storing, history: ReadEvents) -> None:
+    def __init__(self, storing: EntryWriter, history: ReadEvents) -> None:
         self._storing = storing
         self._history = history
         self._course = Course()
@@ -47,10 +47,10 @@ class SessionSummary:
         self._course.apply(event)
 
     async def before(self, branch: Branch) -> None:
-        """A turn that begins has no result yet."""
+        """Continue: a turn that begins has no result yet."""
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        """Store the summary once the session is worth one, and say so."""
+        """Store the summary once the session deserves one, and report it."""
         if self._off() or self._id:
             return
         if self._course.turns < branch.transcript.turns:
@@ -66,7 +66,7 @@ class SessionSummary:
         branch.emit(MemoryChanged((line_of(stored.entry),)))
 
     async def close(self) -> None:
-        """Bring the summary up to date, if the person has not forgotten it."""
+        """Update the summary, unless the user has forgotten it."""
         if self._off() or not self._id or (text := self._text()) == self._written:
             return
         try:
@@ -79,13 +79,13 @@ class SessionSummary:
         return bool(self._storing.owner.off())
 
     async def _read(self) -> None:
-        """Fold the events of earlier runs; a summary that they tell of is this session's."""
+        """Fold the events of earlier runs, which may name this session's summary."""
         course = Course()
         for event in await self._history():
             course.apply(event)
         self._course, id = course, course.summary
         entry = (await self._storing.store.get([id])).get(id) if id else None
-        # A session that was forked from another has a summary of its own; one that was forgotten stays so.
+        # A forked session has its own summary; a forgotten summary stays forgotten.
         self._id = "" if entry and entry.session != self._storing.owner.session else id
 
     def _text(self) -> str:
@@ -93,7 +93,7 @@ class SessionSummary:
 
 
 class Course:
-    """What happened in a session, as far as a summary says it."""
+    """The course of a session, as far as its summary contains it."""
 
     def __init__(self) -> None:
         self.summary = ""
@@ -109,7 +109,7 @@ class Course:
 
     @property
     def worth(self) -> bool:
-        """Whether a summary is stored. Words out of an imported file stay out of memory."""
+        """Return whether a summary is stored. Text of imported files stays out of memory."""
         return not self._imported and (self._compressed or len(self._requests) >= LEAST)
 
     def apply(self, event: Event) -> None:
@@ -119,7 +119,7 @@ class Course:
                 self._imported = self._imported or message.origin == "imported"
                 if not message.hidden:
                     self._requests.append((self.turns, one_line(message.said, REQUEST)))
-                # The first ones and the last ones are named.
+                # The first and the last ones are named.
                 del self._requests[FIRST : -LAST or None]
             case MessageDone(agent="main", message=message) if message.text.strip() and not message.calls:
                 self._answer = message.text
@@ -135,7 +135,7 @@ class Course:
                 pass
 
     def text(self) -> str:
-        """The title, what was asked or what a model noted of it, and how it ended."""
+        """Return the title, the requests or a model's notes on them, and the end."""
         parts = [f"Session “{self._title}”." if self._title else "A session."]
         if self._notes:
             parts.append(clipped(self._notes, NOTES))
@@ -146,7 +146,7 @@ class Course:
 
 
 def _summary_in(messages: Sequence[Message]) -> str:
-    """The summary that a model wrote for a compression; empty where rules did."""
+    """Return the summary that a model wrote for a compression; empty if rules wrote it."""
     from ba_tui.context.compression.notes import read  # noqa: PLC0415 - most conversations are never compressed
 
     notes = read([message for message in messages if message.origin == "compaction"])

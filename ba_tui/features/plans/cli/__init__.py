@@ -1,1 +1,1 @@
-"""``ba plan``: plans of sessions, made and carried out without the app. May import what ``cli`` may."""
+"""``ba plan``: makes, executes, lists and exports plans without the app. May import what ``cli`` may."""

@@ -1,30 +1,39 @@
-"""``ba plan``: makes plans and carries them out without the app; lists, shows, exports and continues those of sessions.
+"""``ba plan``: makes and executes plans without the app; lists, shows, exports and resumes the plans of sessions.
 
-stdout carries the answer, the plan or JSON; what happens meanwhile goes to stderr.
+stdout has the answer, the plan or JSON; progress goes to stderr.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from ba_tui.cli.application import Allow, AsRoot, Model, PermissionMode
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import write_output
-from ba_tui.core.errors import SessionNotFound, StorageError, UsageError, run_loop
-from ba_tui.core.ports.plans import Plans
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import BaError, SessionNotFound, StorageError, UsageError, run_loop
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.agents import Work
+from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.services import Library, Services, begin
+from ba_tui.core.start import Start
+from ba_tui.core.teamwork import Plan
 from ba_tui.core.text.wording import one_line
-
-if TYPE_CHECKING:
-    from ba_tui.core.conversation import Conversation
-    from ba_tui.core.ports.delegation import Work
-    from ba_tui.core.ports.sessions import SessionInfo
-    from ba_tui.core.services import Library
-    from ba_tui.core.teamwork.plans import Plan
+from ba_tui.faces.headless import Printer, denial, print_turn
+from ba_tui.faces.run_result import INFRASTRUCTURE, OK, USAGE, RunResult
+from ba_tui.features.plans.session import PlanSession
+from ba_tui.flags import ChatFlags, Mode
+from ba_tui.plotting.plans.exports import as_json, plan_of
+from ba_tui.plotting.plans.graph import graph_text, tree_text
+from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, words
 
 BRIEF = 60
 """Columns of a goal in a list."""
@@ -35,12 +44,7 @@ Session = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Format = Literal["text", "json", "stream-json"]
-Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 Output = Annotated[Format, typer.Option("--output-format", help="What is printed.")]
-Allow = Annotated[list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")]
-Permission = Annotated[Mode | None, typer.Option("--permission-mode", help="What may run without asking.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL", help="provider/model, or a known name.")]
-AsRoot = Annotated[bool, typer.Option("--yes-bypass-as-root", help="Allow bypass mode as root.")]
 
 
 @app.command("list")
@@ -51,8 +55,6 @@ def list_(
     cwd: Cwd = None,
 ) -> int:
     """Print the newest plan of each session of this folder: how far it came, and what it is for."""
-    from ba_tui.plotting.plans.signs import STATES, counted, words  # noqa: PLC0415 - --help must not wait for it
-
     found = list(_plans(_library(ctx, cwd), limit))
     if json_:
         rows = [
@@ -71,7 +73,7 @@ def list_(
 
 
 @app.command()
-def show(  # noqa: PLR0913 - typer reads one parameter a flag
+def show(
     ctx: typer.Context,
     session: Session = "",
     graph: Annotated[bool, typer.Option("--graph", help="As boxes and lines, not as a tree.")] = False,
@@ -80,13 +82,6 @@ def show(  # noqa: PLR0913 - typer reads one parameter a flag
     cwd: Cwd = None,
 ) -> int:
     """Print the newest plan of a session as a tree, each step with its state."""
-    import shutil  # noqa: PLC0415 - --help must not wait for any of these
-
-    from ba_tui.plotting.plans.boxes import graph_text  # noqa: PLC0415
-    from ba_tui.plotting.plans.plan_json import as_json  # noqa: PLC0415
-    from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, words  # noqa: PLC0415
-    from ba_tui.plotting.plans.tree import tree_text  # noqa: PLC0415
-
     _, plan = _one(_library(ctx, cwd), session)
     if json_:
         print_line(json.dumps(as_json(plan), indent=2, default=str))
@@ -129,10 +124,10 @@ def export(
 
 
 @app.command()
-def run(  # noqa: PLR0913 - typer reads one parameter a flag
+def run(
     goal: Annotated[list[str], typer.Argument(metavar="GOAL", help="What you want to have done.")],
     output_format: Output = "text",
-    permission_mode: Permission = None,
+    permission_mode: PermissionMode = None,
     allow: Allow = None,
     model: Model = None,
     yes_bypass_as_root: AsRoot = False,
@@ -161,7 +156,7 @@ def resume(  # noqa: PLR0913 - typer reads one parameter a flag
     ctx: typer.Context,
     session: Session = "",
     output_format: Output = "text",
-    permission_mode: Permission = None,
+    permission_mode: PermissionMode = None,
     allow: Allow = None,
     model: Model = None,
     yes_bypass_as_root: AsRoot = False,
@@ -178,18 +173,17 @@ def resume(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 def _room(conversation: Conversation) -> Any:
-    if conversation.inventory.feature(Plans) is None:
+    if conversation.inventory.feature(PlanSession) is None:
         raise UsageError("This session can't carry out plans.", "")
-    return conversation.inventory.feature(Plans)
+    return conversation.inventory.feature(PlanSession)
 
 
 def _flags(mode: Mode | None, allow: list[str] | None, model: str | None, as_root: bool) -> dict[str, object]:
     if mode == "bypass":
-        from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415 - only where it is used
+        from ba_tui.permissions.verdicts import check_bypass  # noqa: PLC0415 - only where it is used
 
         check_bypass(as_root)
-    found = {"permission_mode": mode, "permissions.allow": allow, "model": model}
-    return {key: value for key, value in found.items() if value}
+    return ChatFlags(permission_mode=mode, allow=allow or None, model=model).settings()
 
 
 def _carry_out(
@@ -198,11 +192,8 @@ def _carry_out(
     what: tuple[str, str, Callable[[Conversation], Work]],
     format: Format,
 ) -> int:
-    """``what``: the prompt that the session shows, the session to go on with, the work. Returns the exit code."""
-    from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for these
-    from ba_tui.core.start import Start  # noqa: PLC0415
-    from ba_tui.faces.headless import Printer  # noqa: PLC0415
-    from ba_tui.features.plans.cli.carrying import carry_out  # noqa: PLC0415
+    """Return the exit code. ``what``: the prompt that the session shows, the session to resume, the work."""
+    from ba_tui.assembly import connect  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     prompt, resumed, work = what
     services = connect({**flags, "output_format": format}, folder, strict=True)
@@ -217,7 +208,7 @@ def _library(ctx: typer.Context, cwd: Path | None) -> Library:
     given: Any = ctx.obj
     if given is not None:
         return given
-    from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.assembly import connect  # noqa: PLC0415 - see _carry_out
 
     return connect({}, folder_of(cwd)).library
 
@@ -231,8 +222,6 @@ def _plans(library: Library, limit: int) -> Iterator[tuple[SessionInfo, Plan]]:
 
 
 def _plan_of(library: Library, id: str) -> Plan | None:
-    from ba_tui.plotting.plans.plan_json import plan_of  # noqa: PLC0415 - --help must not wait for it
-
     try:
         return plan_of(json.loads("".join(library.export(id, "plan-json"))))
     except (UsageError, StorageError):
@@ -240,7 +229,7 @@ def _plan_of(library: Library, id: str) -> Plan | None:
 
 
 def _one(library: Library, session: str) -> tuple[SessionInfo, Plan]:
-    """Raises UsageError when there is no such session, or it has no plan."""
+    """Return the session that matches. Raises UsageError if there is none, or it has no plan."""
     if not session:
         found = next(_plans(library, 50), None)
         if found is None:
@@ -254,3 +243,42 @@ def _one(library: Library, session: str) -> tuple[SessionInfo, Plan]:
     if plan is None:
         raise UsageError(f"The session {info.id} has no plan.", "ba plan list shows which sessions have one.")
     return info, plan
+
+
+async def carry_out(services: Services, start: Start, printer: Printer, work: Callable[[Conversation], Work]) -> int:
+    """Run the work of ``start``'s session to its end and print it; return the exit code."""
+    for notice in services.notices:
+        printer.event(notice)
+    try:
+        conversation = begin(services.library, start)
+    except BaError as error:
+        printer.failed(error)
+        return USAGE
+    try:
+        for event in await conversation.history():
+            if isinstance(event, Notice) and event.damage:
+                printer.event(event)
+        if missing := services.setup.missing(conversation.model):
+            printer.failed(BaError(missing))
+            return USAGE
+        turn = conversation.say(start.prompt, work(conversation))
+    except BaError as error:
+        await conversation.close()
+        printer.failed(error)
+        return USAGE if error.kind == "usage" else INFRASTRUCTURE
+    outcome = RunResult(conversation.id, conversation.model)
+    await print_turn(conversation, turn, printer, outcome, agreed)
+    return code_of(outcome)
+
+
+def agreed(question: Question) -> Reply:
+    """Approve the plan that was requested on the command line; deny everything else that needs approval."""
+    return Reply("once", by="mode") if question.kind == "plan" else denial(question)
+
+
+def code_of(outcome: RunResult) -> int:
+    """Return the run's exit code; for a successful run, whether the whole plan is completed."""
+    record = outcome.plans.newest
+    if outcome.code != OK or record is None:
+        return outcome.code
+    return OK if record.plan.state == "completed" else INFRASTRUCTURE

@@ -6,7 +6,6 @@ stdout carries the output only; what happens meanwhile goes to stderr.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import sys
 import time
@@ -17,31 +16,37 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from ba_tui.cli.application import Allow, AsRoot, PermissionMode, WorkingFolder
 from ba_tui.cli.config import folder_of, say
 from ba_tui.cli.streams import read_input
 from ba_tui.core.errors import ErrorInfo, StopTurn, UsageError, run_loop
 from ba_tui.core.events import Asked, Event, Notice, ToolProgress, TurnEnded
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import with_hint
+from ba_tui.core.text.wording import correction, with_hint
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
+from ba_tui.core.turn import Branch, Turn
 from ba_tui.faces.headless import denial
 from ba_tui.faces.run_result import DENIED, INFRASTRUCTURE, INTERRUPTED, LIMIT, OK, USAGE
+from ba_tui.features.plans.engine.flow_checks import check, name_conflict
+from ba_tui.features.plans.engine.flow_files import load_flows, read_flow
+from ba_tui.features.plans.engine.flow_run import Runtime, arguments, run_flow
+from ba_tui.features.plans.engine.workflows import Flow, Invocation, walk
+from ba_tui.flags import ChatFlags
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.permissions.verdicts import check_bypass
 from ba_tui.processes.scratch import scratch
 from ba_tui.processes.signals import interrupts
 from ba_tui.resources import bundled, places, project_root
 
 if TYPE_CHECKING:
     from ba_tui.assembly.tools import SessionTools
-    from ba_tui.core.tool import Tool
-    from ba_tui.core.turn import Branch
-    from ba_tui.features.plans.engine.flow_run import Runtime
-    from ba_tui.features.plans.engine.workflows import Flow
     from ba_tui.settings.document import Problem
 
 SCHEMA = 1
 KINDS = {"Conditional": "if", "Loop": "for_each"}
 Format = Literal["text", "json"]
-Mode = Literal["default", "accept-edits", "plan", "auto", "bypass"]
 
 
 def run(  # noqa: PLR0913 - typer reads one parameter a flag
@@ -53,17 +58,13 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         Path | None, typer.Option(metavar="FILE", help="Parameters as a JSON object; - reads stdin.")
     ] = None,
     output_format: Annotated[Format, typer.Option(help="What is printed.")] = "text",
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
-    ] = None,
-    permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
-    yes_bypass_as_root: Annotated[
-        bool, typer.Option("--yes-bypass-as-root", help="Allow bypass mode as root.")
-    ] = False,
+    allow: Allow = None,
+    permission_mode: PermissionMode = None,
+    yes_bypass_as_root: AsRoot = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check it and list its steps, without running it.")
     ] = False,
-    cwd: Annotated[Path | None, typer.Option(metavar="DIR", help="Work in this folder.")] = None,
+    cwd: WorkingFolder = None,
 ) -> int:
     """Run a workflow: checked as a whole first, then step by step.
 
@@ -72,16 +73,12 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
       0 ok · 1 the file or a parameter is wrong · 2 a step failed
       3 stopped at a limit · 4 an approval was denied · 130 interrupted
     """
-    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - --help must not wait for it
-    from ba_tui.features.plans.engine.flow_checks import check, name_conflict  # noqa: PLC0415
-    from ba_tui.features.plans.engine.flow_run import Runtime, arguments  # noqa: PLC0415
-    from ba_tui.permissions.bounds import check_bypass  # noqa: PLC0415
+    from ba_tui.assembly import tools_alone  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     folder = folder_of(cwd)
     if permission_mode == "bypass":
         check_bypass(yes_bypass_as_root)
-    given_flags: dict[str, object] = {"permissions.allow": allow, "permission_mode": permission_mode}
-    flags = {key: value for key, value in given_flags.items() if value}
+    flags = ChatFlags(allow=allow or None, permission_mode=permission_mode).settings()
     chosen, flows, problems = _find(flow, project_root(folder))
     with scratch("run") as kept, tools_alone(folder, flags, kept) as alone:
         # Workflows are not among the tools here: one within another is run by its steps, each of which is judged.
@@ -102,14 +99,12 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
 
 
 def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequence[Problem]]:
-    """The workflow of that name or file, and all that are known beside it. A file that is named needs no trust.
+    """Return the workflow with that name or file, and all known workflows. A file given by path needs no trust.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such workflow.
     """
-    from ba_tui.features.plans.engine.flow_files import load_flows, read_flow  # noqa: PLC0415
-    from ba_tui.features.plans.engine.workflows import flow_folders  # noqa: PLC0415
-    from ba_tui.permissions.trust.grants import Trust  # noqa: PLC0415 - see run
+    from ba_tui.features.plans.engine.plan_mode import flow_folders  # noqa: PLC0415
 
     own = places().config
     trusted = Trust(places()).trusted(root)
@@ -124,8 +119,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
         return flows[named], flows, ()
     if at_fault := [problem for problem in broken if Path(problem.where).stem == named]:
         return None, flows, at_fault
-    near = difflib.get_close_matches(named, flows, 1)
-    hint = f"Did you mean {near[0]}?" if near else "Name a .yaml file, or put it into a workflows folder."
+    hint = correction(named, flows, "Name a .yaml file, or put it into a workflows folder.")
     hint = f'To ask the model: ba -p "{named}".' if " " in named else hint
     if not trusted and (root / ".ba" / "workflows").is_dir():
         hint += f" Those of {root} have changed or are not trusted: run ba trust."
@@ -133,7 +127,7 @@ def _find(named: str, root: Path) -> tuple[Flow | None, Mapping[str, Flow], Sequ
 
 
 def _given(flow: Flow, params: Sequence[str], file: Path | None) -> dict[str, Any]:
-    """The parameters as typed, over those of the file."""
+    """Return the parameters of the command line, merged over those of the file."""
     given: dict[str, Any] = {}
     if file is not None:
         try:
@@ -156,7 +150,7 @@ def _given(flow: Flow, params: Sequence[str], file: Path | None) -> dict[str, An
 
 
 def _value(text: str, schema: Any) -> Any:
-    """``text`` as what the parameter takes: text stays as it is, all else is JSON."""
+    """Return ``text`` as the parameter's type: a text stays unchanged, everything else is parsed as JSON."""
     kinds: Any = cast("dict[str, Any]", schema).get("type", "string") if isinstance(schema, dict) else "string"
     if "string" in kinds:
         return text
@@ -180,9 +174,7 @@ def _refused(problems: Sequence[Problem], format: Format) -> int:
 
 
 def _plan(flow: Flow, tools: Mapping[str, Tool], format: Format) -> int:
-    """Every step with its line and what it may do."""
-    from ba_tui.features.plans.engine.workflows import Invocation, walk  # noqa: PLC0415 - see run
-
+    """Return every step with its line and its effect."""
     steps: list[dict[str, Any]] = []
     for step in walk(flow.steps):
         use = step.work if isinstance(step.work, Invocation) else None
@@ -198,8 +190,8 @@ def _plan(flow: Flow, tools: Mapping[str, Tool], format: Format) -> int:
 
 
 @dataclass
-class _Ending:
-    """How a run came out."""
+class _RunOutcome:
+    """The outcome of a run."""
 
     reason: str = "error"
     result: ToolResult | None = None
@@ -212,7 +204,7 @@ class _Ending:
 
     @property
     def refused(self) -> list[dict[str, str]]:
-        """What a rule or the mode denied, without a question."""
+        """Record a call that a rule or the mode denied without a question."""
         if self.error is None or self.error.kind != "permission_denied":
             return []
         steps: list[dict[str, Any]] = self.facts.get("steps", [])
@@ -238,10 +230,7 @@ async def _then_close(work: Coroutine[Any, Any, int], tools: SessionTools) -> in
 
 
 async def _perform(flow: Flow, given: dict[str, Any], runtime: Runtime, format: Format) -> int:
-    from ba_tui.core.transcript import Transcript  # noqa: PLC0415 - see run
-    from ba_tui.core.turn import Branch, Turn  # noqa: PLC0415
-
-    started, ending, lines = time.monotonic(), _Ending(), _Lines()
+    started, ending, lines = time.monotonic(), _RunOutcome(), _StepPrinter()
     turn = Turn()
     task = asyncio.create_task(_work(flow, given, runtime, Branch(turn, Transcript()), ending))
     turn.run(task)
@@ -259,10 +248,7 @@ async def _perform(flow: Flow, given: dict[str, Any], runtime: Runtime, format: 
     return ending.code
 
 
-async def _work(flow: Flow, given: dict[str, Any], runtime: Runtime, branch: Branch, ending: _Ending) -> None:
-    from ba_tui.core.tool import Call  # noqa: PLC0415 - see run
-    from ba_tui.features.plans.engine.flow_run import run_flow  # noqa: PLC0415
-
+async def _work(flow: Flow, given: dict[str, Any], runtime: Runtime, branch: Branch, ending: _RunOutcome) -> None:
     try:
         ending.result = await run_flow(flow, given, Call("run", branch), runtime)
         ending.reason, ending.error = "done", ending.result.error
@@ -274,8 +260,8 @@ async def _work(flow: Flow, given: dict[str, Any], runtime: Runtime, branch: Bra
         branch.emit(TurnEnded("done" if ending.reason == "done" else "error"))
 
 
-class _Lines:
-    """What steps report, to stderr line by line."""
+class _StepPrinter:
+    """Prints the reports of steps to stderr, line by line."""
 
     def __init__(self) -> None:
         self._rest = ""
@@ -297,7 +283,7 @@ class _Lines:
             sys.stderr.write(paintable(self._rest, newlines=False) + "\n")
 
 
-def _report(flow: Flow, ending: _Ending, started: float, format: Format) -> None:
+def _report(flow: Flow, ending: _RunOutcome, started: float, format: Format) -> None:
     for asked in ending.denied:
         cure = f" Allow it with --allow '{asked['rule']}'." if asked["rule"] else ""
         say(f"Denied, because nobody can be asked here: {asked['question']} {asked['reason']}{cure}")

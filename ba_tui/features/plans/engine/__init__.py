@@ -1,2 +1,3 @@
-"""Workflows and plans: read, checked as a whole, run step by step. May import core, settings, resources and plotting,
-never a sibling."""
+"""Workflows and plans: parsed, checked as a whole, executed step by step. May import core, settings, resources and
+plotting, never a sibling.
+"""

@@ -1,6 +1,6 @@
-"""The one engine for steps that wait for each other: workflows and plans are both carried out by it.
+"""The executor of steps that depend on each other, for workflows and plans.
 
-What a step does, and what a failure means, is the business of whoever runs the steps.
+The caller defines what a step does and what a failure means.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ AT_ONCE = 8
 
 @frozen
 class Steps(Generic[K, T]):
-    """``waits``: what each step waits for, in the order in which steps are begun when several could be.
+    """A set of steps. ``waits``: the dependencies of each step, in the order in which ready steps are begun.
 
-    ``run`` does one step; when it raises, no further step is begun. ``reads``: whether a step only reads, so that it
-    may run beside others that do; any other step runs alone. ``at_once``: the most that run at the same time.
+    ``run`` executes one step; after an exception no further step is begun. ``reads``: whether a step is read-only and
+    may run in parallel with other such steps; every other step runs alone. ``at_once``: maximum parallel steps.
     """
 
     waits: Mapping[K, Collection[K]]
@@ -33,11 +33,10 @@ class Steps(Generic[K, T]):
 
 
 async def execute(steps: Steps[K, T]) -> dict[K, T]:
-    """Run all steps, each after those that it waits for, and return what they gave.
+    """Run all steps, each after its dependencies, and return their results.
 
-    After a failure the steps that are running end by themselves; then the first failure is raised. When the caller is
-    cancelled they are cancelled too, and have ended before this returns. The cost of a step does not depend on how many
-    there are.
+    After a failure the running steps finish normally; then the first failure is raised. When the caller is cancelled,
+    they are cancelled too, and have ended before this returns. The cost of a step does not depend on their number.
 
     Raises:
         graphlib.CycleError: steps wait for each other; none was begun. KeyError: a step waits for an unknown one.
@@ -76,12 +75,14 @@ class _Execution(Generic[K, T]):
         return self._values
 
     def _collect(self) -> None:
-        """Add the steps that nothing holds up any more."""
+        """Add the steps whose dependencies have ended."""
         for place in self._sorter.get_ready():
             heapq.heappush(self._ready, place)
 
     async def _begin(self) -> None:
-        """Begin what may run now. A step that must run alone holds up those behind it, so that its turn comes."""
+        """Begin the steps that may run now. A step that must run alone blocks those after it, so that it gets its
+        turn.
+        """
         while self._ready and self._failed is None and len(self._running) < self._steps.at_once:
             key = self._keys[self._ready[0]]
             last = len(self._ready) == 1 and not self._running
@@ -90,7 +91,7 @@ class _Execution(Generic[K, T]):
                 return
             place = heapq.heappop(self._ready)
             if last or not reads:
-                # Nothing can run beside it, so it needs no task of its own.
+                # No other step runs in parallel, so no task is needed.
                 await self._alone(place)
                 continue
             self._running[asyncio.ensure_future(self._run(place))] = place
@@ -103,7 +104,7 @@ class _Execution(Generic[K, T]):
             self._done(place, await self._run(place))
         except Exception as error:  # noqa: BLE001 - raised once the others have ended
             self._failed = error
-        # Steps that never wait must not hold up the program.
+        # Steps that never await must not block the event loop.
         await asyncio.sleep(0)
 
     async def _settle(self) -> None:

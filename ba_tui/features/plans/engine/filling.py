@@ -1,6 +1,6 @@
-"""Results where a plan refers to them, and the prompt of a step that an agent works on. Pure.
+"""References to results in a plan, and the prompt of a step that an agent does. Pure.
 
-What a step gave is data. It is put in once and never read for references again.
+A step's result is data. It is inserted once and never searched for references.
 """
 
 from __future__ import annotations
@@ -10,38 +10,39 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.text.markup import CONTROL, neutralized
+from ba_tui.core.teamwork import Plan, SubTask
 from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.untrusted import CONTROL, neutralized
 from ba_tui.core.text.wording import clipped, one_line, slip
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.checking import REFERENCE, faults, references
+from ba_tui.plotting.plans.edits import REFERENCE, faults, references
 
 SHORT = 200
-"""Characters of a result that stands within a sentence; a longer one is given below it."""
+"""Maximum characters of a result that is inserted into a sentence; a longer one is appended below it."""
 LONGEST = 4_000
-"""Characters of one result that an agent is given."""
+"""Maximum characters of one result in an agent's prompt."""
 MOST = 16_000
-"""Characters of all results that an agent is given."""
+"""Maximum characters of all results in an agent's prompt."""
 REVISE = "REVISE PLAN:"
-"""Begins the answer of an agent that says that the plan must be changed."""
+"""The prefix of an agent's answer that asks for a changed plan."""
 _RESULT = "step-result"
 _MARKS = CONTROL | {_RESULT}
 _WORD = regex(r"(?!-)[\w@%+=:,./-]{1,1000}")
-"""What means itself in a command and in a program, wherever it stands; at its beginning a dash would be an option."""
+"""Text that has no special meaning in a shell command or a program; with a leading dash it would be an option."""
 
 Whole: TypeAlias = Callable[[SubTask], Any]
-"""The whole result of a step: its value where it is data, else its text. May read files."""
+"""Returns the whole result of a step: its value if it is data, else its text. May read files."""
 
 
-class Unresolved(ValueError):
-    """A reference to something that the result does not hold; the message is one line."""
+class UnresolvedReference(ValueError):
+    """A reference that the result can't resolve; the message is one line."""
 
 
 @frozen
 class StepFacts:
-    """What an agent is told beside its step: the plan, what the person said since it began, and the steps that this one
-    waits for, each as it ended."""
+    """Context of a step's prompt: the plan, the user's messages since it began, and the dependencies of the step with
+    their outcomes.
+    """
 
     plan: Plan
     said: Sequence[str] = ()
@@ -49,7 +50,9 @@ class StepFacts:
 
 
 def refused(plan: Plan) -> tuple[str, ...]:
-    """Why ``plan`` can't be begun, a line each: ids, circles, and references that no result will ever stand for."""
+    """Return why ``plan`` can't be started, one line each: invalid ids, circles, and references that
+    match no result.
+    """
     found = [f"{_named(plan, fault.step)}: {fault.text}" for fault in faults(plan)]
     ids = {step.id for step in plan.subtasks}
     for step in plan.subtasks:
@@ -67,11 +70,12 @@ def _named(plan: Plan, place: int) -> str:
 
 
 def filled(value: Any, steps: Mapping[str, SubTask], whole: Whole, *, words: bool = False) -> Any:
-    """``value`` (arguments of a call) with the results of ``steps`` in it. A text that is one reference and nothing
-    else gets the value itself, of whatever type. ``words``: a result must be one plain word, as the arguments are run.
+    """Return ``value`` (arguments of a call) with the results of ``steps`` inserted. A text that is exactly one
+    reference becomes the value itself, of any type. ``words``: a result must be one plain word, because the arguments
+    are executed.
 
     Raises:
-        Unresolved: a result does not hold what the reference names, or is more than a word where only one may stand.
+        UnresolvedReference: a result lacks the referenced key, or is more than one word where only a word is allowed.
     """
     match value:
         case str():
@@ -89,7 +93,7 @@ def _filled_text(text: str, steps: Mapping[str, SubTask], whole: Whole, *, words
     def found(match: re.Match[str]) -> Any:
         value = _found(match, steps, whole)
         if words and not _WORD.fullmatch(_as_text(value)):
-            raise Unresolved(
+            raise UnresolvedReference(
                 f"the result for {match[0]} is more than one plain word, so it is put into no command or program: "
                 "leave tool_name out, and an agent does the step"
             )
@@ -120,7 +124,7 @@ def _within(value: Any, key: str, reference: str) -> Any:
         try:
             value = json.loads(value)
         except ValueError:
-            raise Unresolved(f"{reference} can't be resolved: the result is text and has no {key!r}") from None
+            raise UnresolvedReference(f"{reference} can't be resolved: the result is text and has no {key!r}") from None
     if isinstance(value, dict) and key in value:
         return cast("dict[str, Any]", value)[key]
     items = cast("list[Any]", value) if isinstance(value, list) else []
@@ -128,7 +132,7 @@ def _within(value: Any, key: str, reference: str) -> Any:
         return items[int(key)]
     known = list(cast("dict[str, Any]", value))[:8] if isinstance(value, dict) else []
     has = f"; it has {', '.join(map(str, known))}" if known else ""
-    raise Unresolved(f"{reference} can't be resolved: the result has no {key!r}{has}")
+    raise UnresolvedReference(f"{reference} can't be resolved: the result has no {key!r}{has}")
 
 
 def _as_text(value: Any) -> str:
@@ -138,12 +142,12 @@ def _as_text(value: Any) -> str:
 
 
 def prompt_for(step: SubTask, facts: StepFacts) -> str:
-    """All that an agent is told that works on ``step``."""
+    """Return the complete prompt of the agent that does ``step``."""
     before = {each.id: each for each in facts.before}
     task = facts.plan.task
     parts = [f"You carry out one step of a plan. The goal of the whole plan: {task.goal or task.original_query}"]
     if task.goal and task.original_query and task.original_query != task.goal:
-        parts.append(f"In the person's own words: {task.original_query}")
+        parts.append(f"In the user's own words: {task.original_query}")
     new = (each for each in facts.said if each not in task.context)
     if known := [*filter(None, task.context.strip().splitlines()), *new]:
         parts.append(
@@ -165,7 +169,7 @@ def prompt_for(step: SubTask, facts: StepFacts) -> str:
 
 
 def _inline(text: str, before: Mapping[str, SubTask]) -> str:
-    """``text`` with short results in place of references, and a pointer to the longer ones."""
+    """Return ``text`` with short results in place of references, and pointers to longer ones."""
 
     def put(match: re.Match[str]) -> str:
         step = before.get(match[1])
@@ -176,7 +180,7 @@ def _inline(text: str, before: Mapping[str, SubTask]) -> str:
         if match[2]:
             try:
                 said = _as_text(_found(match, before, lambda each: each.result if each.value is None else each.value))
-            except Unresolved:
+            except UnresolvedReference:
                 return f"({match[1]}{match[2]}, see the result of {step.id} below)"
         else:
             said = step.result
@@ -187,7 +191,7 @@ def _inline(text: str, before: Mapping[str, SubTask]) -> str:
 
 
 def _results(before: Sequence[SubTask]) -> list[str]:
-    """The results of earlier steps within their marks, as long as there is room, and what is missing."""
+    """Return the delimited results of earlier steps, as far as they fit, and a list of the missing ones."""
     done = [each for each in before if each.status == "completed"]
     room = min(LONGEST, MOST // max(1, len(done)))
     parts: list[str] = []
@@ -209,7 +213,7 @@ def _results(before: Sequence[SubTask]) -> list[str]:
 
 
 def revision(answer: str) -> str:
-    """The reason for which an agent wants the plan changed; empty when it answered."""
+    """Return an agent's reason for a changed plan; empty for a normal answer."""
     first, _, rest = answer.strip().partition("\n")
     if not first.strip("*` ").upper().startswith(REVISE):
         return ""

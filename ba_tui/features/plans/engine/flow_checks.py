@@ -1,6 +1,6 @@
-"""Finds what is wrong with a workflow before its first step: tools, arguments, references, order, nesting.
+"""Checks of a workflow before its first step: tools, arguments, references, order, nesting.
 
-Each complaint names file and line. Nothing is run here.
+Each complaint names file and line. No step is run.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from ba_tui.features.plans.engine.workflows import (
     walk,
 )
 from ba_tui.settings.document import KeyPath, Problem
-from ba_tui.tools.schemas import complaints, literal_complaints, schema_complaint
+from ba_tui.tools.guards.validate import complaints, literal_complaints, schema_complaint
 
 Names = frozenset[str]
-"""Values that are there on every way to a step; ``steps.x`` stands for the outcome of the step ``x``."""
+"""Values that exist on every path to a step; ``steps.x`` is the outcome of the step ``x``."""
 
 
 def check(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> tuple[Problem, ...]:
-    """All that is wrong with ``flow`` where there are these tools and workflows, in the order of the file."""
-    checking = _Checking(flow, tools, flows)
+    """Return all faults of ``flow`` with these tools and workflows, in the order of the file."""
+    checking = _FlowChecker(flow, tools, flows)
     checking.schemas()
     names = checking.block(flow.steps, frozenset(flow.takes))
     checking.value(("output",), flow.output, names)
@@ -48,12 +48,12 @@ def check(flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> t
 
 
 def name_conflict(flow: Flow, tools: Mapping[str, Tool]) -> tuple[Problem, ...]:
-    """That ``flow`` is named like one of ``tools``, which are no workflows."""
+    """Return a complaint if ``flow`` has the name of one of ``tools`` that is not a workflow."""
     text = f"there is a tool {flow.name!r} already; expected another name"
     return (flow.problem(("name",), text),) if flow.name in tools else ()
 
 
-class _Checking:
+class _FlowChecker:
     def __init__(self, flow: Flow, tools: Mapping[str, Tool], flows: Mapping[str, Flow]) -> None:
         self.flow = flow
         self.tools = tools
@@ -80,7 +80,7 @@ class _Checking:
                     self.wrong((*at, "default", *where), text)
 
     def block(self, steps: Sequence[WorkflowStep], names: Names) -> Names:
-        """Check ``steps``, which all begin with ``names``; what is there when all of them have ended."""
+        """Check ``steps``, which all start with ``names``; return the names that exist when all of them have ended."""
         order = self._order(steps)
         before: dict[int, set[int]] = {}
         gained: dict[int, Names] = {}
@@ -108,7 +108,7 @@ class _Checking:
             return range(len(steps))
 
     def _conflicting_saves(self, steps: Sequence[WorkflowStep], before: Mapping[int, Collection[int]]) -> None:
-        """Two steps that may run at the same time must not save under the same name."""
+        """Report steps that may run in parallel and save under the same name."""
         for one, step in enumerate(steps):
             for other in range(one):
                 apart = one not in before.get(other, ()) and other not in before.get(one, ())
@@ -118,7 +118,7 @@ class _Checking:
                     self.wrong((*step.at, "save_as"), text)
 
     def step(self, step: WorkflowStep, names: Names) -> Names:
-        """Check one step; what is there after it."""
+        """Check one step; return the names that exist after it."""
         if step.approval:
             self.value((*step.at, "approval"), step.approval, names)
         self._new_name(step, "save_as", step.save_as)
@@ -129,7 +129,7 @@ class _Checking:
             case Invocation():
                 self._invocation(step, step.work, names)
                 if isinstance(step.on_error, tuple):
-                    # It begins with the outcome of the step that failed.
+                    # The handler starts with the outcome of the failed step.
                     self.block(step.on_error, names | {f"steps.{step.id}"} if step.named else names)
                     self._collected(step, step.on_error, "taken in its place")
                 self.block(step.undo, saved)
@@ -158,7 +158,7 @@ class _Checking:
             self.wrong((*step.at, key), f"{name!r} is {what} already; expected another name")
 
     def _collected(self, step: WorkflowStep, steps: Sequence[WorkflowStep], why: str) -> None:
-        """Where the value of a block is wanted, its last step must have one."""
+        """Check that the last step of a block has a value if the value of the block is used."""
         if step.save_as and steps and not _has_value(steps[-1]):
             self.wrong(steps[-1].at, f"expected `save_as` on this last step: its value is {why} as {step.save_as!r}")
 
@@ -185,7 +185,7 @@ class _Checking:
             self.wrong((*step.at, "args", *where), f"{invocation.name}: {text}")
 
     def value(self, at: KeyPath, value: Any, names: Names) -> None:
-        """Every template in ``value`` must be readable and know what it refers to."""
+        """Check that every template in ``value`` is readable and its names exist."""
         for where, text in templates_in(value, at):
             self._read(where, text, names, template)
 
@@ -214,7 +214,7 @@ class _Checking:
         return f"{name!r} is not known here; {suggestion(name, sorted(names))}"
 
     def nesting(self) -> None:
-        """Workflows within workflows: not in a ring, and not too deep."""
+        """Check nested workflows: no recursion, and not too deep."""
         for step in walk(self.flow.steps):
             if isinstance(step.work, Invocation) and step.work.name in self.flows:
                 at = (*step.at, "flow" if step.work.flow else "tool")

@@ -1,6 +1,6 @@
-"""Reads workflow files: YAML into a Flow, or what is wrong with its shape, each with file, line and what was expected.
+"""Parses workflow files: YAML into a Flow, or a list of faults, each with file, line and what was expected.
 
-Whether its tools and references exist is for flow_checks, which runs later.
+``flow_checks`` checks later whether tools and references exist.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ KINDS = "tool, flow, if, for_each or approval"
 
 
 def load_flows(folders: Sequence[Path], read: Read = read_regular) -> tuple[dict[str, Flow], tuple[Problem, ...]]:
-    """Every ``*.yaml`` of the folders by its flow's name; a later folder's outranks. Broken ones are only told."""
+    """Return the flows of every ``*.yaml`` in the folders by name; a later folder wins. Broken files are only
+    reported.
+    """
     flows: dict[str, Flow] = {}
     problems: list[Problem] = []
     for folder in folders:
@@ -56,7 +58,7 @@ def load_flows(folders: Sequence[Path], read: Read = read_regular) -> tuple[dict
 
 
 def read_flow(path: Path, read: Read = read_regular) -> tuple[Flow | None, tuple[Problem, ...]]:
-    """The flow in ``path``, or everything that is wrong with it."""
+    """Return the flow in ``path``, or all faults of the file."""
     document = read_document(path, read)
     if document is None:
         return None, (Problem(str(path), "there is no such file"),)
@@ -64,15 +66,15 @@ def read_flow(path: Path, read: Read = read_regular) -> tuple[Flow | None, tuple
 
 
 def flow_in(document: SettingsDocument) -> tuple[Flow | None, tuple[Problem, ...]]:
-    """The same for a document that was read."""
-    reading = _Reading(document)
+    """Return the flow in a parsed document, or all its faults."""
+    reading = _FlowParser(document)
     flow = None if document.broken else reading.flow()
     problems = tuple(sorted((*document.problems, *reading.problems), key=lambda problem: problem.line))
     return (None if problems else flow), problems
 
 
-class _Reading:
-    """One walk over a document. What can't be read is noted and replaced by nothing, so that one run finds it all."""
+class _FlowParser:
+    """Walks over one document. Unreadable values are reported and skipped, so that one run finds all faults."""
 
     def __init__(self, document: SettingsDocument) -> None:
         self.document = document
@@ -107,7 +109,9 @@ class _Reading:
         )
 
     def _parameters(self, value: Any) -> dict[str, Any]:
-        """A JSON Schema of an object; a flow takes nothing that it does not name unless it says so."""
+        """Return the parameters as a JSON Schema of an object; unknown parameters are refused unless the schema allows
+        them.
+        """
         schema = self._mapping(("parameters",), value)
         if schema and "properties" not in schema and schema.get("type") != "object":
             self.wrong(("parameters",), "expected a JSON Schema: `type: object` with the parameters in `properties:`")
@@ -178,7 +182,7 @@ class _Reading:
                 return None
 
     def _id(self, at: KeyPath, value: dict[str, Any]) -> str:
-        """The step's own id, or its place as one: ``2``, ``2.then.1``."""
+        """Return the step's own id, or one made of its position: ``2``, ``2.then.1``."""
         if "id" not in value:
             return ".".join(str(part + 1) if isinstance(part, int) else part for part in at[1:])
         id = self._variable((*at, "id"), value["id"])
@@ -235,7 +239,7 @@ class _Reading:
         return {}
 
     def _plain(self, at: KeyPath, value: Any) -> Any:
-        """``value`` as JSON has it; a date, which YAML makes of ``2026-01-31``, is the text it was."""
+        """Return ``value`` as JSON values; a date, which YAML makes of ``2026-01-31``, becomes text again."""
         match value:
             case dict():
                 return {key: self._plain((*at, key), item) for key, item in cast("dict[str, Any]", value).items()}

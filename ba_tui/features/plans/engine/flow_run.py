@@ -1,6 +1,6 @@
-"""Runs a workflow: its steps in order through the tools, what failed steps mean, and taking back what was done.
+"""Runs a workflow: steps in order through the tools, handling of failures, rollback.
 
-A cancelled workflow is not taken back: the person stopped it, and undoing would be more work that nobody asked for.
+A cancelled workflow is not rolled back: the user stopped it, and undoing would be further work without a request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast
 from ba_tui.core.calls import run_call
 from ba_tui.core.errors import PERMANENT, BaError, StopTurn
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.ports.results import Reader
+from ba_tui.core.ports.tools import Reader
 from ba_tui.core.questions import Question
 from ba_tui.core.results import StateChange, ToolResult, failure
 from ba_tui.core.text.patterns import regex
@@ -25,39 +25,39 @@ from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.executor import AT_ONCE as MAX_PARALLEL
 from ba_tui.features.plans.engine.executor import Steps, execute
-from ba_tui.features.plans.engine.flow_calls import FlowBranch, step_call
 from ba_tui.features.plans.engine.flow_checks import check
-from ba_tui.features.plans.engine.flow_results import (
-    ResultRow,
-    StepFailed,
-    failed_flow,
-    finished,
-    invalid_output,
-    message,
-)
 from ba_tui.features.plans.engine.templates import InvalidTemplate, expression, rendered, templates_in
 from ba_tui.features.plans.engine.workflows import (
     MAX_DEPTH,
     Conditional,
     Flow,
+    FlowBranch,
     Invocation,
     Loop,
+    ResultRow,
+    StepFailed,
     WorkflowStep,
     dependencies,
+    failed_flow,
+    finished,
+    invalid_output,
+    message,
+    step_call,
 )
-from ba_tui.tools.schemas import as_json, complaints, with_defaults
+from ba_tui.tools.guards.validate import as_json, complaints, with_defaults
 
 MAX_BYTES = 10_000_000
 _FROM_MEMORY = regex(r"\n\(From memory: [^\n]*\)$")
-"""The note at the end of a remembered result, which is for a model and no part of the data."""
+"""The note at the end of a recalled result: it is meant for a model and not part of the data."""
 
 Names = dict[str, Any]
 
 
 @frozen
 class Runtime:
-    """What a run works with: the guarded tools by name as they are when it begins, the known workflows, and the stored
-    results, of which a call gave only a part (None: such a result can't be handed on)."""
+    """Context of a run: the guarded tools by name when the run begins, the known workflows, and the store of long
+    results (None: a shortened result can't be passed on).
+    """
 
     tools: Callable[[], Mapping[str, Tool]]
     flows: Mapping[str, Flow]
@@ -65,10 +65,10 @@ class Runtime:
 
 
 async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, runtime: Runtime) -> ToolResult:
-    """Check everything, then run ``flow``. ``meta["flow"]`` of the result holds its output and its rows as data.
+    """Check everything, then run ``flow``. ``meta["flow"]`` of the result has its output and its rows as data.
 
     Raises:
-        StopTurn, asyncio.CancelledError: as its steps do; what was done stays done.
+        StopTurn, asyncio.CancelledError: if a step raises them; completed steps stay done.
     """
     trail = call.branch.trail if isinstance(call.branch, FlowBranch) else ()
     if flow.name in trail or len(trail) >= MAX_DEPTH:
@@ -87,7 +87,7 @@ async def run_flow(flow: Flow, args: Mapping[str, Any], call: Call, runtime: Run
 
 
 def arguments(flow: Flow, args: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """``args`` with the defaults of ``flow``'s parameters, and what is wrong with them, a line each."""
+    """Return ``args`` with the defaults of ``flow``'s parameters, and what is wrong with them, one line each."""
     given: dict[str, Any] = with_defaults(dict(args), flow.parameters)
     found = complaints(given, flow.parameters)
     return given, [sentence(f"{'.'.join(map(str, at))}: {text}" if at else f"{flow.name} {text}") for at, text in found]
@@ -119,7 +119,7 @@ class _Run:
             raise
 
     async def block(self, steps: Sequence[WorkflowStep], names: Names) -> Any:
-        """Run ``steps``; the value that the last one in the file saves."""
+        """Run ``steps``; return the value that the last one in the file saves."""
         waits = dict(enumerate(dependencies(steps)))
 
         async def run(index: int) -> Any:
@@ -208,7 +208,7 @@ class _Run:
         raise StepFailed(step, result)
 
     async def _call(self, step: WorkflowStep, invocation: Invocation, names: Names) -> tuple[ToolResult, Any]:
-        """One call and its value; what can't be handed on is a failure."""
+        """Make one call and return its value; a result that can't be passed on is a failure."""
         self._calls += 1
         call = step_call(self._calls, self.call, self.branch, step.id)
         start, value = time.monotonic(), None
@@ -222,7 +222,7 @@ class _Run:
             try:
                 value = await self._value(result)
             except (BaError, ValueError) as error:
-                # It ran, so it is not tried again, and it can be undone.
+                # The call ran, so it is not retried, and it can be undone.
                 result = failure("validation_error", f"It ran, but its whole result can't be passed on: {error}.")
                 if step.undo:
                     self._undo.append((step, {**names, step.save_as: None}))
@@ -239,13 +239,13 @@ class _Run:
             if tool is None:
                 return await run_flow(self.runtime.flows[invocation.name], args, call, self.runtime)
             if step.save_as and "output_level" in tool.input_schema.get("properties", {}):
-                # What is handed on must be all of it, however much of it a model would be shown.
+                # Later steps need the complete result, even if a model would see only a part.
                 args = {"output_level": "full", **args}
             self.call.report(f"{self._label(step)}: {tool.name} {tool.target(args)}".rstrip() + "\n")
             return await run_call(tool, ToolUse(call.id, tool.name, args), call)
 
     async def _value(self, result: ToolResult) -> Any:
-        """What later steps get: a workflow's output, a JSON result as data, else the text."""
+        """Return the value for later steps: a workflow's output, a JSON result as data, else the text."""
         flow = result.meta.get("flow")
         if isinstance(flow, dict) and "output" in flow:
             return cast("Any", flow["output"])
@@ -262,7 +262,7 @@ class _Run:
         return text
 
     def _note(self, step: WorkflowStep, names: Names, *, ok: bool, result: ToolResult | None = None) -> None:
-        """The outcome as ``steps.<id>``; a new mapping, because steps beside this one may be reading the old."""
+        """Save the outcome as ``steps.<id>`` in a new mapping, because parallel steps may be reading the old one."""
         error = message(result) if result and result.failed else ""
         text, summary = (result.text, result.summary) if result else ("", "")
         names["steps"] = {**names["steps"], step.id: {"ok": ok, "text": text, "summary": summary, "error": error}}
@@ -275,7 +275,7 @@ class _Run:
         self.call.report(f"{row}\n")
 
     async def _roll_back(self) -> tuple[list[str], list[str]]:
-        """Run the undo steps of what was done, the latest first; which could be undone, and which not."""
+        """Run the undo steps of completed steps, latest first; return which succeeded, and which failed."""
         undone: list[str] = []
         stuck: list[str] = []
         for step, names in reversed(self._undo):
@@ -303,14 +303,14 @@ class _Run:
 
 
 async def _rendered(value: Any, names: Names) -> Any:
-    """``value`` with its templates rendered, off the loop when there are any."""
+    """Return ``value`` with its templates rendered, in a thread if there are any."""
     if next(templates_in(value), None) is None:
         return value
     return await asyncio.to_thread(rendered, value, dict(names))
 
 
 def _whole(results: Reader, ref: str) -> str:
-    """All of a stored result. Raises StorageError, or ValueError for one that no call could take."""
+    """Return all of a stored result. Raises StorageError, and ValueError if it is too large for a call."""
     if (size := results.about(ref).size) > MAX_BYTES:
         raise ValueError(f"{ref} has {size // 1_000_000} MB, and a call takes {MAX_BYTES // 1_000_000} MB")
     parts: list[str] = []

@@ -1,12 +1,13 @@
-"""Plan mode: ba tells the model to plan, the model presents its plan, and the user decides whether to carry it out.
+"""Plan mode: ba asks the model to plan, the model presents its plan, and the user decides whether to execute it.
 
-That nothing is changed meanwhile is the permission policy's business; this room asks and changes the mode.
+The permission policy prevents changes in plan mode; this module asks the question and changes the mode.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from ba_tui.core.errors import UsageError
@@ -18,9 +19,9 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 
-NAME = "present_plan"
+NAME, PLAN_TOOL = "present_plan", "plan"
 MODES: dict[str, Mode] = {"once": "default", "session": "accept-edits"}
-"""The mode that each answer chooses."""
+"""The mode that each answer selects."""
 ON = (
     "Plan mode is on: only read, change nothing. Find out what you need, then call present_plan with the whole plan; "
     "the user decides whether it is carried out. Questions that need no plan you just answer."
@@ -30,18 +31,18 @@ ALONE = (
     "files that each one changes, how you will check them, and what is still open."
 )
 OFF = "Plan mode is off. The mode is now {mode}."
-AGREED = "The person agreed to the plan. The mode is now {mode}. Carry it out step by step; keep a todo list."
+AGREED = "The user agreed to the plan. The mode is now {mode}. Carry it out step by step; keep a todo list."
 CARRY_OUT = "Carry out this plan?"
 _STEP = regex(r"^\s{0,3}(?:\d{1,3}[.)]|[-*+])\s+\S", re.MULTILINE)
 _NAMED = regex(r"\bplan(?!s?[ -]mode)s?\b|计划|方案", re.IGNORECASE)
-"""The word for a plan, also in German, French, Spanish and Chinese; plan mode is none."""
+"""The word for a plan, also in German, French, Spanish and Chinese, except in "plan mode"."""
 LEAST_STEPS = 2
 OPENING = 3
-"""Lines with words in which a plan says that it is one; a heading may say so further down."""
+"""Number of first lines of text that may call an answer a plan; headings may also follow later."""
 
 
-class _Asked:
-    """What happened in one turn: whether the model was told of the mode, and the person asked about a plan."""
+class _TurnState:
+    """State of one turn: whether the model got the mode reminder, and whether the user was asked about a plan."""
 
     def __init__(self) -> None:
         self.told = False
@@ -49,9 +50,9 @@ class _Asked:
 
 
 class PlanMode:
-    """core.agent.Interceptor, and what the tool present_plan does. One for a session.
+    """core.agent.Interceptor, and the work of the tool present_plan. One per session.
 
-    ``attended``: somebody can be asked. Without that the answer of the model is the plan, and nothing follows.
+    ``attended``: a user can answer. Without a user the model's answer is the plan, and nothing follows.
     """
 
     def __init__(self, mode: Callable[[], Mode], set_mode: Callable[[Mode], None], *, attended: bool) -> None:
@@ -63,15 +64,15 @@ class PlanMode:
 
     @property
     def presents(self) -> bool:
-        """Whether the model should have the tool present_plan now."""
+        """Return whether the model should have the tool present_plan now."""
         return self._attended and self._mode() == "plan"
 
     async def before(self, branch: Branch) -> None:
-        """Tell the model of the mode: once in each turn, and when it was left since."""
-        asked, mode = branch.state(_Asked), self._mode()
+        """Tell the model the mode: once in each turn, and after it was left."""
+        asked, mode = branch.state(_TurnState), self._mode()
         if mode == "plan":
             if branch.transcript.mode != mode:
-                # A flag chose it: without a record the session would go on in another mode when it is resumed.
+                # A flag chose the mode: without a record the session would resume in another mode.
                 branch.emit(ModeChanged(mode))
             if not asked.told:
                 branch.emit(Steered(reminder(ON if self._attended else ALONE)))
@@ -82,7 +83,7 @@ class PlanMode:
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Ask about a plan that the model wrote as its answer instead of presenting it."""
-        asked = branch.state(_Asked)
+        asked = branch.state(_TurnState)
         if not self.presents or asked.person or not _is_plan(reply.text, branch):
             return
         asked.person = True
@@ -94,13 +95,13 @@ class PlanMode:
             branch.post(reminder(_again(words)))
 
     async def present(self, text: str, call: Call) -> ToolResult:
-        """Show the plan and ask whether to carry it out; the result tells the model."""
+        """Show the plan and ask whether to execute it; the result tells the model."""
         plan = clean_text(text).strip()
         if not plan:
             return failure("invalid_parameters", "The plan is empty.", hint="Write the whole plan in Markdown.")
         if self._mode() != "plan":
             return failure("invalid_parameters", "Plan mode is off.", hint="Do the work; no plan has to be presented.")
-        call.branch.state(_Asked).person = True
+        call.branch.state(_TurnState).person = True
         question = Question("plan", CARRY_OUT, call_id=call.id, tool=NAME, preview=Prose(plan, markdown=True))
         reply = await call.ask(question)
         mode, words = self._chosen(reply, call.branch), reply.text.strip()
@@ -117,8 +118,9 @@ class PlanMode:
         return ToolResult(_again(words), Prose(plan, markdown=True), summary=" ".join(summary.split())[:200])
 
     def agreed(self, reply: Reply, branch: Branch) -> bool:
-        """Whether the answer to a question about a plan lets it be carried out. Plan mode is left then; with
-        ``session`` edits are accepted."""
+        """Return whether the answer approves the plan. The mode is then changed; with ``session`` edits
+        are accepted.
+        """
         if reply.choice not in MODES:
             return False
         if self._mode() == "plan" or reply.choice == "session":
@@ -127,18 +129,18 @@ class PlanMode:
 
     @property
     def on(self) -> bool:
-        """Whether the mode is plan."""
+        """Return whether the mode is plan."""
         return self._mode() == "plan"
 
     def _chosen(self, reply: Reply, branch: Branch) -> Mode | None:
-        """The mode that the answer chooses, from now on; None when planning goes on."""
+        """Return the mode that the answer selects and switch to it; None if planning continues."""
         mode = MODES.get(reply.choice)
         if mode is None:
             return None
         try:
             self._set_mode(mode)
         except UsageError:
-            # A folder that is not trusted knows but one other mode.
+            # A folder that is not trusted allows only one other mode.
             mode = "default"
             self._set_mode(mode)
         self._told = mode
@@ -147,7 +149,7 @@ class PlanMode:
 
 
 def _is_plan(text: str, branch: Branch) -> bool:
-    """Whether an answer is meant as a plan: it has steps, it calls itself one, and nobody just asked something."""
+    """Return whether an answer is a plan: it has steps, calls itself a plan, and does not end with a question."""
     if len(_STEP.findall(text)) < LEAST_STEPS:
         return False
     lines = [line for line in text.splitlines() if line.strip()]
@@ -161,5 +163,11 @@ def _is_plan(text: str, branch: Branch) -> bool:
 
 def _again(words: str) -> str:
     if words:
-        return f"The person wants to keep planning and said: {words}\nChange the plan and present it again."
-    return "The person wants to keep planning. Ask what should change in one sentence, or end your turn."
+        return f"The user wants to keep planning and said: {words}\nChange the plan and present it again."
+    return "The user wants to keep planning. Ask what should change in one sentence, or end your turn."
+
+
+def flow_folders(bundled_config: Path, user_config: Path, trusted_project: Path | None) -> list[Path]:
+    """Return the folders of workflow files, lowest precedence first. A project must be trusted."""
+    folders = [bundled_config / "workflows", user_config / "workflows"]
+    return [*folders, trusted_project / ".ba" / "workflows"] if trusted_project else folders

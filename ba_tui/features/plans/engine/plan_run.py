@@ -1,6 +1,6 @@
-"""Carries out a plan: its steps on the engine, tries again, skips what nothing can be done for, and has it made anew.
+"""Executes a plan: runs its steps, retries them, skips impossible ones, and has the plan replaced when needed.
 
-Each change is an event before anything follows from it, so that a plan goes on where the journal ends.
+Each change is emitted as an event before anything depends on it, so that a plan resumes where the journal ends.
 """
 
 from __future__ import annotations
@@ -14,25 +14,111 @@ from typing import Any
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.events import Notice, PlanChanged, SubTaskChanged
 from ba_tui.core.provider import ASSUMED
-from ba_tui.core.teamwork.plans import ENDED, Plan, PlanState, SubTask, Task
+from ba_tui.core.teamwork import ENDED_STATUSES, Plan, PlanState, PlanTask, SubTask
+from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.executor import AT_ONCE, Steps, execute
-from ba_tui.features.plans.engine.filling import StepFacts, Unresolved, Whole, filled, prompt_for, refused, revision
-from ba_tui.features.plans.engine.replanning import REPLANS, TRIES, Failure, Failures, merged
-from ba_tui.plotting.plans.checking import references
+from ba_tui.features.plans.engine.filling import (
+    StepFacts,
+    UnresolvedReference,
+    Whole,
+    filled,
+    prompt_for,
+    refused,
+    revision,
+)
+from ba_tui.plotting.plans.edits import references
+
+TRIES = 3
+"""Number of failures of one step after which the plan is replaced."""
+REPLANS = 3
+_NUMBER = regex(r"\d+")
+
+
+@frozen
+class Failure:
+    """One failed attempt at a step. ``hopeless``: a retry would fail the same way. ``passing``: the cause is temporary,
+    such as a lost connection. ``blocked``: the cause is outside the plan, such as a user's denial. ``revise``: the
+    agent asks for a changed plan.
+    """
+
+    step: SubTask
+    hopeless: bool = False
+    passing: bool = False
+    blocked: bool = False
+    revise: bool = False
+
+
+class StepFailures:
+    """The failures of a plan in order; decides when the plan must be replaced."""
+
+    def __init__(self, last: str = "") -> None:
+        self.last = last
+        """Why the newest try failed; empty when it succeeded."""
+
+    def succeeded(self) -> None:
+        self.last = ""
+
+    def reason(self, failure: Failure) -> str:
+        """Record ``failure``; return why the plan must be replaced, or "" if it continues."""
+        step, before = failure.step, self.last
+        name, error = f"Step {step.id}", one_line(step.error, 300)
+        if failure.revise:
+            return f"{name} asks for another plan: {error}"
+        if step.critical and not failure.passing:
+            return f"{name} is critical and failed: {error}"
+        if failure.blocked:
+            return ""
+        self.last = _kind(step.error)
+        if step.attempts >= TRIES:
+            return f"{name} failed {step.attempts} times: {error}"
+        if before and before != self.last:
+            return f"Two different failures in a row, the last one of step {step.id}: {error}"
+        if failure.hopeless:
+            return f"{name} failed, and trying it again can't help: {error}"
+        return ""
+
+
+def _kind(error: str) -> str:
+    """Return the text of a failure with its numbers removed, so that similar failures are equal."""
+    return _NUMBER.sub("#", one_line(error, 200)).casefold()
+
+
+def merged(old: Plan, new: Plan) -> Plan:
+    """Return ``new`` merged over ``old``: completed steps are kept unchanged, all others start again.
+
+    Raises:
+        UsageError: the new plan can't be executed.
+    """
+    done = {step.id: step for step in old.subtasks if step.status == "completed"}
+    named = {step.id for step in new.subtasks}
+    kept = [step for step in done.values() if step.id not in named]
+    steps = (*kept, *(done.get(step.id) or fresh(step) for step in new.subtasks))
+    plan = replace(new, id=old.id, subtasks=steps, state="running", replans=old.replans + 1)
+    plan = replace(plan, task=replace(plan.task, id=old.task.id, original_query=old.task.original_query))
+    if wrong := refused(plan):
+        raise UsageError(f"The new plan can't be carried out: {'; '.join(wrong[:3])}.")
+    return plan
+
+
+def fresh(step: SubTask) -> SubTask:
+    """Return ``step`` as if it was never begun."""
+    return replace(step, status="pending", result="", value=None, artifact="", error="", attempts=0, agent_id="")
+
 
 INTERRUPTED = "Interrupted while it ran: it may have done a part of its work."
 UNBEGUN = "Not begun: "
 ANEW = "Making the plan anew: "
-"""Begins the reason of a change that is followed by a new plan."""
+"""Prefix of the reason of a change that a new plan follows."""
 
 
 @frozen
-class Outcome:
-    """What one try of a step gave; ``error`` is empty when it succeeded, the flags say of which kind a failure is (see
-    replanning.Failure). ``text`` is at most a few thousand characters, ``artifact`` where the whole is stored."""
+class StepOutcome:
+    """The outcome of one attempt at a step; ``error`` is empty on success, and the flags classify a failure (see
+    Failure). ``text`` has at most a few thousand characters; ``artifact`` refers to the whole stored result.
+    """
 
     text: str = ""
     value: Any = None
@@ -46,32 +132,32 @@ class Outcome:
 
 
 async def nothing() -> None:
-    """Wait for nothing."""
+    """Return immediately: the plan is not paused."""
 
 
 async def silence() -> Sequence[str]:
-    """Nobody said anything."""
+    """Return no messages of the user."""
     return ()
 
 
 def held(step: SubTask) -> Any:
-    """What ``step`` itself holds of its result."""
+    """Return the part of a result that ``step`` itself stores."""
     return step.result if step.value is None else step.value
 
 
 @frozen
 class PlanMeans:
-    """What a run works with.
+    """Callbacks of a run.
 
-    ``call`` makes the call of a step that names a tool, with its arguments as they are then; ``work`` has an agent (or
-    a member of a team) do any other step, which it is told in the prompt. ``reads``: whether a step only reads.
-    ``replan`` makes the plan anew, for a reason; it raises BaError. ``whole`` gives all of a result; it may read files.
-    ``said``: what the person said since the plan began. ``gate`` returns once the plan may go on. ``run``: the tools
-    whose arguments are commands or programs.
+    ``call`` makes the call of a step with a tool, with its resolved arguments; ``work`` has an agent (or a member of a
+    team) do any other step, given the prompt. ``reads``: whether a step is read-only. ``replan`` replaces the plan, for
+    a reason; it raises BaError. ``whole`` returns a complete result; it may read files. ``said``: the user's messages
+    since the plan began. ``gate`` returns once the plan may continue. ``run``: the tools whose arguments are commands
+    or programs.
     """
 
-    call: Callable[[SubTask, dict[str, Any], Branch], Awaitable[Outcome]]
-    work: Callable[[SubTask, str, Branch], Awaitable[Outcome]]
+    call: Callable[[SubTask, dict[str, Any], Branch], Awaitable[StepOutcome]]
+    work: Callable[[SubTask, str, Branch], Awaitable[StepOutcome]]
     reads: Callable[[SubTask], bool]
     replan: Callable[[Plan, str], Awaitable[Plan]] | None = None
     whole: Whole = held
@@ -90,11 +176,11 @@ class PlanBounds:
 
 
 class _Anew(Exception):
-    """The plan must be made anew; the message says why."""
+    """The plan must be replaced; the message says why."""
 
 
 class PlanRun:
-    """One run of one plan. ``failure`` and ``reason``: what an earlier run left, see core.events.planned.PlanRecord."""
+    """One run of one plan. ``failure`` and ``reason``: state of an earlier run, see core.plan_folds.PlanRecord."""
 
     def __init__(
         self,
@@ -109,7 +195,7 @@ class PlanRun:
         self._means = means
         self._bounds = bounds or PlanBounds()
         failure, self._reason = left
-        self._failures = Failures()
+        self._failures = StepFailures()
         self._failures.last = failure
         self._steps = {step.id: step for step in plan.subtasks}
         self._anew = False
@@ -121,17 +207,17 @@ class PlanRun:
 
     @property
     def plan(self) -> Plan:
-        """The plan as it stands."""
+        """Return the current plan."""
         return replace(self._plan, subtasks=tuple(self._steps.values()))
 
     async def run(self) -> Plan:
-        """Carry the plan out and return it as it ended: ``completed``, or ``partial`` when a step is missing.
+        """Execute the plan and return its final state: ``completed``, or ``partial`` if a step is missing.
 
-        It ends as ``cancelled`` while a step waits for the user's decision: it can go on later.
+        It ends as ``cancelled`` while a step waits for the user's decision: it can be resumed later.
 
         Raises:
-            UsageError: the plan is wrong; no step was begun.
-            asyncio.CancelledError: it was cancelled; it can go on later.
+            UsageError: the plan is wrong; no step was begun. asyncio.CancelledError: it was cancelled; it can be
+            resumed later.
         """
         if wrong := refused(self.plan):
             raise UsageError(f"The plan can't be carried out: {'; '.join(wrong[:5])}.", "Change the plan.")
@@ -162,7 +248,7 @@ class PlanRun:
 
     async def _rounds(self) -> None:
         while True:
-            left = {id: step for id, step in self._steps.items() if step.status not in ENDED}
+            left = {id: step for id, step in self._steps.items() if step.status not in ENDED_STATUSES}
             waits = {id: [other for other in step.dependencies if other in left] for id, step in left.items()}
             try:
                 await execute(Steps(waits, self._step, self._reads, self._bounds.at_once))
@@ -191,8 +277,8 @@ class PlanRun:
             if not self._again(replace(step, error=outcome.error, agent_id=outcome.agent_id), outcome):
                 return
 
-    async def _tried(self, step: SubTask) -> Outcome:
-        """One try; whatever goes wrong is in what it returns."""
+    async def _tried(self, step: SubTask) -> StepOutcome:
+        """Make one attempt; every failure is part of the returned outcome."""
         try:
             if step.tool_name:
                 outcome = await self._means.call(step, await self._arguments(step), self._branch)
@@ -203,25 +289,25 @@ class PlanRun:
                 outcome = await self._means.work(step, prompt_for(step, facts), self._branch)
         except StopTurn as stop:
             self._over = sentence(str(stop))
-            return Outcome(error=self._over, blocked=True)
-        except Unresolved as error:
-            return Outcome(error=sentence(str(error)), hopeless=True)
+            return StepOutcome(error=self._over, blocked=True)
+        except UnresolvedReference as error:
+            return StepOutcome(error=sentence(str(error)), hopeless=True)
         except BaError as error:
-            return Outcome(error=error.info().with_hint, hopeless=isinstance(error, UsageError))
+            return StepOutcome(error=error.info().with_hint, hopeless=isinstance(error, UsageError))
         except Exception as error:  # noqa: BLE001 - one step that breaks must not lose the others' work
-            return Outcome(error=f"{type(error).__name__}: {one_line(str(error), 300)}")
+            return StepOutcome(error=f"{type(error).__name__}: {one_line(str(error), 300)}")
         if not outcome.error and not step.tool_name and (why := revision(outcome.text)):
             return replace(outcome, error=why, hopeless=True, revise=True)
         return outcome
 
     async def _arguments(self, step: SubTask) -> dict[str, Any]:
-        """The arguments of the step's call with the results in them. Raises Unresolved."""
+        """Return the arguments of the step's call with the results inserted. Raises UnresolvedReference."""
         before = {id: self._steps[id] for id in references(step) if id in self._steps}
         fill = partial(filled, step.tool_args, before, self._means.whole, words=step.tool_name in self._means.run)
         return await asyncio.to_thread(fill) if any(found.artifact for found in before.values()) else fill()
 
-    def _again(self, step: SubTask, outcome: Outcome) -> bool:
-        """Whether the step that failed is tried again. Raises _Anew when the plan must be changed instead."""
+    def _again(self, step: SubTask, outcome: StepOutcome) -> bool:
+        """Return whether the failed step is tried again. Raises _Anew when the plan must be replaced instead."""
         failure = Failure(step, outcome.hopeless, outcome.passing, outcome.blocked, outcome.revise)
         why = self._failures.reason(failure)
         if why and not self._over and self._means.replan and self._plan.replans < REPLANS:
@@ -233,11 +319,11 @@ class PlanRun:
         self._set(replace(step, status="blocked" if outcome.blocked else "failed"))
         return False
 
-    def _give_up(self, step: SubTask, outcome: Outcome, why: str) -> None:
-        """End ``step`` and say that the plan is made anew: as one event, so that a run that goes on from here knows."""
+    def _give_up(self, step: SubTask, outcome: StepOutcome, why: str) -> None:
+        """End ``step`` and record that the plan is replaced, in one event, so that a resumed run knows both."""
         ended = replace(step, status="blocked" if outcome.blocked else "failed")
         if self._anew:
-            # The planner is told of this step with the one that failed before.
+            # The planner gets this step together with the one that failed before.
             self._set(ended)
             return
         self._anew = True
@@ -252,7 +338,7 @@ class PlanRun:
             self._steps = {step.id: step for step in self._plan.subtasks}
             self._stuck = None
         except BaError as error:
-            # It counts, too: otherwise a planner that always fails would be asked forever.
+            # A failed replacement counts as well: otherwise a failing planner would be asked forever.
             self._plan = replace(self._plan, replans=self._plan.replans + 1)
             course = ""
             self._stuck = next((step for step in self._steps.values() if _stuck(step)), None)
@@ -262,17 +348,17 @@ class PlanRun:
         self._change("running", course)
 
     def _unneeded(self, step: SubTask) -> str:
-        """Why the step can't be begun any more; empty when it can."""
+        """Return why the step can't be begun any more; empty if it can."""
         if self._over:
             return f"{UNBEGUN}{self._over}"
         for id in step.dependencies:
             before = self._steps[id]
-            if before.status in ENDED and before.status != "completed" and id not in step.optional:
+            if before.status in ENDED_STATUSES and before.status != "completed" and id not in step.optional:
                 return f"{UNBEGUN}it needs step {id}, which is {before.status}."
         return ""
 
     def _ended(self) -> str:
-        """Why no further step is begun; empty while there are no bounds in the way."""
+        """Return why no further step is begun; empty within the limits."""
         limit = self._bounds.cost
         if limit is not None and _spent(self._branch) - self._spent >= limit:
             self._over = f"The plan has used its budget of ${limit:g}."
@@ -292,7 +378,7 @@ class PlanRun:
         self._branch.emit(PlanChanged(self._plan, reason))
 
     def _close(self, why: str) -> None:
-        """End what runs and skip what was not begun."""
+        """Stop the running steps and skip those that were not begun."""
         self._over = why
         for step in list(self._steps.values()):
             if step.status == "executing":
@@ -301,7 +387,7 @@ class PlanRun:
                 self._set(replace(step, status="skipped", error=f"{UNBEGUN}{why}"))
 
     def _interrupt(self) -> None:
-        """Steps that ran wait again, with a note that they may have done something."""
+        """Make running steps pending again, with a note that they may have changed something."""
         for step in self._steps.values():
             if step.status == "executing":
                 self._steps[step.id] = begun_again(step)
@@ -309,13 +395,13 @@ class PlanRun:
 
 
 def _spent(branch: Branch) -> float:
-    """US dollars; what had no price, at assumed ones: a limit holds for any model."""
+    """Return the cost in US dollars; unpriced requests are estimated, so that the limit applies to every model."""
     account = branch.account
     return ASSUMED.cost(account.usage) if account.spent is None else account.spent
 
 
-def knowing(task: Task, said: Sequence[str]) -> Task:
-    """``task`` with what the person said in its context, each only once."""
+def knowing(task: PlanTask, said: Sequence[str]) -> PlanTask:
+    """Return ``task`` with the user's messages added to its context, without duplicates."""
     new = [each for each in dict.fromkeys(said) if each and each not in task.context]
     return replace(task, context="\n".join(filter(None, (task.context, *new)))) if new else task
 
@@ -325,17 +411,17 @@ def _stuck(step: SubTask) -> bool:
 
 
 def begun_again(step: SubTask) -> SubTask:
-    """A step that was interrupted, as it waits for its next try."""
+    """Return an interrupted step as pending for its next attempt."""
     return replace(step, status="pending", error=INTERRUPTED, attempts=max(0, step.attempts - 1))
 
 
 def may_have_run(step: SubTask) -> bool:
-    """Whether the step was running when the plan was interrupted, and nothing was decided about it since."""
+    """Return whether the step was running when the plan was interrupted and is still undecided."""
     return step.status == "executing" or step.undecided or (step.status == "pending" and step.error == INTERRUPTED)
 
 
-def completed(step: SubTask, outcome: Outcome) -> SubTask:
-    """Return ``step`` with the result of a try that succeeded."""
+def completed(step: SubTask, outcome: StepOutcome) -> SubTask:
+    """Return ``step`` with the result of a successful attempt."""
     return replace(
         step,
         status="completed",

@@ -1,6 +1,6 @@
-"""Makes plans: asks a model for one, checks it, sends it back once with all that is wrong, and mends the rest.
+"""Makes plans: asks a model for one, checks it, returns it once with all faults, and repairs the rest.
 
-What it asks the model through is given to it; who carries a plan out is elsewhere.
+The model is asked through a callable; ``plan_run`` executes plans.
 """
 
 from __future__ import annotations
@@ -12,35 +12,42 @@ from typing import TypeAlias
 
 from ba_tui.core.errors import BaError
 from ba_tui.core.messages import Message, Text, ToolOutput, user
-from ba_tui.core.teamwork.plans import Plan, Task
+from ba_tui.core.teamwork import Plan, PlanTask
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.plans.engine.drafting.checking import complaints, tidied
 from ba_tui.features.plans.engine.drafting.mending import mended
 from ba_tui.features.plans.engine.drafting.prompts import CUT, PROSE, again, errors, submit_tool, system, wanted
-from ba_tui.features.plans.engine.drafting.reading import submitted, written
-from ba_tui.features.plans.engine.drafting.values import MOST, QUESTIONED, Means, Written
+from ba_tui.features.plans.engine.drafting.reading import (
+    MOST,
+    QUESTIONED,
+    PlanResources,
+    WrittenPlan,
+    complaints,
+    submitted,
+    tidied,
+    written,
+)
 
 Ask: TypeAlias = Callable[[str, Sequence[Message], Sequence[Tool]], Awaitable[Message]]
 """Asks a model: the system prompt, the messages, the tools that it may call. Raises ProviderError."""
 _NAMED = regex(r"[\"“”`]([^\"“”`\n]{2,80})[\"“”`]|(?<![\w./-])([\w-]+(?:[./][\w-]+)*\.[A-Za-z]\w{0,7})(?![\w/])")
-"""What stands in quotes, and names of files."""
+"""Quoted texts, and names of files."""
 
 
 class NoPlan(BaError):
-    """The model gave no plan that can be used."""
+    """The model gave no usable plan."""
 
     kind = "no_plan"
 
 
 @frozen
 class PlanDraft:
-    """A plan that can be carried out, and what the person should know of it, a sentence each.
+    """A plan that can be executed, and notes for the user, one sentence each.
 
-    ``question``: the request can be understood in several ways; ``plan`` is for the likeliest. Whoever can ask does so
-    once, and has the plan made again with the answer as context.
+    ``question``: the request is ambiguous; ``plan`` is for the likeliest reading. If a user can answer, the question is
+    asked once, and the plan is made again with the answer as context.
     """
 
     plan: Plan
@@ -49,7 +56,9 @@ class PlanDraft:
 
 
 class Planner:
-    """``roles``: who may do a step, by name, with what each is for; without any, an agent of the usual type does it."""
+    """Makes plans with a model. ``roles``: who may do a step, by name with the purpose; without roles a general agent
+    does it.
+    """
 
     def __init__(self, ask: Ask, roles: Mapping[str, str] | None = None) -> None:
         self._ask = ask
@@ -58,32 +67,32 @@ class Planner:
     async def create_plan(
         self, goal: str, tools: Sequence[Tool], context: str = "", *, may_ask: bool = True
     ) -> PlanDraft:
-        """Make a plan for ``goal``, in the person's own words. ``context``: facts that every step is told.
+        """Return a plan for ``goal``, which is the user's own text. ``context``: facts for every step.
 
-        ``may_ask``: whether somebody can answer a question; without it the plan's task says what was assumed.
+        ``may_ask``: a user can answer a question; otherwise the plan's task lists the assumptions.
 
         Raises:
-            NoPlan: the model answers no plan twice, or one with too many steps. ProviderError: it can't be asked.
+            NoPlan: the model gave no plan twice, or one with too many steps. ProviderError: it can't be asked.
         """
-        means = Means({tool.name: tool for tool in tools}, self._roles)
+        means = PlanResources({tool.name: tool for tool in tools}, self._roles)
         found = await self._drafted(wanted(goal, context, means), means, may_ask=may_ask)
-        task = Task(uuid.uuid4().hex, goal, found.goal or goal, context, found.assumptions)
+        task = PlanTask(uuid.uuid4().hex, goal, found.goal or goal, context, found.assumptions)
         return _draft(Plan(uuid.uuid4().hex, task), found, means)
 
     async def replan(self, plan: Plan, reason: str, tools: Sequence[Tool]) -> PlanDraft:
-        """Make what is not completed of ``plan`` anew, because of ``reason``. Completed steps stay as they are.
+        """Replace the unfinished steps of ``plan``, because of ``reason``. Completed steps are kept.
 
         Raises as ``create_plan`` does.
         """
         done = tuple(step for step in plan.subtasks if step.status == "completed")
-        means = Means({tool.name: tool for tool in tools}, self._roles, tuple(step.id for step in done))
+        means = PlanResources({tool.name: tool for tool in tools}, self._roles, tuple(step.id for step in done))
         found = await self._drafted(again(plan, reason, means), means, may_ask=False)
         assumptions = tuple(dict.fromkeys([*plan.task.assumptions, *found.assumptions]))
         task = replace(plan.task, assumptions=assumptions)
         return _draft(replace(plan, task=task, subtasks=done, replans=plan.replans + 1), found, means)
 
-    async def _drafted(self, prompt: str, means: Means, *, may_ask: bool) -> Written:
-        """A tidied plan without faults, or what the model gave when it was sent back once."""
+    async def _drafted(self, prompt: str, means: PlanResources, *, may_ask: bool) -> WrittenPlan:
+        """Return a tidied plan without faults, or the model's second answer after the faults were sent back."""
         told, tools = system(may_ask=may_ask), (submit_tool(may_ask=may_ask),)
         messages: list[Message] = [user(prompt)]
         sent_back = prose = False
@@ -114,7 +123,7 @@ class Planner:
 
 
 def _answered(reply: Message, text: str) -> tuple[Message, Message]:
-    """``reply`` and what it is told: in the result of its call, if it made one."""
+    """Return the messages that answer ``reply``: as the result of its call, if it made one."""
     if not reply.calls:
         said = reply if reply.blocks else replace(reply, blocks=(Text("(no answer)"),))
         return said, user(text)
@@ -123,8 +132,8 @@ def _answered(reply: Message, text: str) -> tuple[Message, Message]:
     )
 
 
-def _draft(plan: Plan, found: Written, means: Means) -> PlanDraft:
-    """``plan`` with the steps of ``found`` behind those that it has. Raises NoPlan when there is no step."""
+def _draft(plan: Plan, found: WrittenPlan, means: PlanResources) -> PlanDraft:
+    """Return ``plan`` with the steps of ``found`` appended. Raises NoPlan if there is no step."""
     steps, notes = mended(found.subtasks, means, sound=not found.wrong)
     if not steps and not found.question:
         raise NoPlan("The model gave a plan without a step.", "Say more exactly what is to be done.")
@@ -135,8 +144,8 @@ def _draft(plan: Plan, found: Written, means: Means) -> PlanDraft:
     return PlanDraft(made, tuple(notes), found.question)
 
 
-def _uncovered(plan: Plan, found: Written) -> list[str]:
-    """Wishes of the request that no step does, and names in it that the plan does not have."""
+def _uncovered(plan: Plan, found: WrittenPlan) -> list[str]:
+    """Return the wishes of the request that no step covers, and names in the request that the plan does not contain."""
     ids = {step.id for step in plan.subtasks}
     known = {*ids, *(step.id for step in found.subtasks)}
     notes = [f"No step does this: {wanted}." for wanted, by in found.covers if wanted and not known.intersection(by)]

@@ -1,6 +1,6 @@
 """``{{ references }}`` in workflow files: Jinja2 in its sandbox, where an unknown name is an error.
 
-What names there are at a step is not known here.
+``flow_checks`` knows which names exist at a step.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, TypeEr
 
 
 class InvalidTemplate(ValueError):
-    """A template that can't be read, or that gives nothing usable; the message is one line."""
+    """A template that can't be parsed, or whose value is unusable; the message is one line."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**"})
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """A short expression must not fill the memory."""
+        """Limit powers and repetitions: a short expression must not exhaust the memory."""
         if operator == "**" and (abs(left) > 1e6 or abs(right) > 64):
             raise SecurityError("the power is too large")
         for one, times in ((left, right), (right, left)):
@@ -43,7 +43,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Of a mapping, ``x.items`` is the key of that name, when there is one."""
+        """Return the key of a mapping before its method, so that ``x.items`` can be a key."""
         if isinstance(obj, Mapping) and attribute in obj:
             return cast("Mapping[str, Any]", obj)[attribute]
         return super().getattr(obj, attribute)
@@ -58,13 +58,13 @@ def _environment() -> _Sandbox:
 
 
 def built_in() -> frozenset[str]:
-    """Names that every template knows, and so nothing may be saved as."""
+    """Return the names that every template knows, which can't be used to save values."""
     return frozenset({*_environment().globals, "steps"})
 
 
 @frozen
 class Template:
-    """``names`` are the values it refers to, ``steps`` the ids in ``steps.<id>``."""
+    """A parsed template. ``names``: the values it refers to; ``steps``: the ids in ``steps.<id>``."""
 
     names: frozenset[str]
     steps: frozenset[str]
@@ -77,10 +77,10 @@ def is_template(text: str) -> bool:
 
 @lru_cache(1024)
 def template(text: str) -> Template:
-    """``text`` as a template; one that is a single ``{{ … }}`` and nothing else gives the value itself, others text.
+    """Parse ``text``; a text that is exactly one ``{{ … }}`` gives the value itself, others give text.
 
     Raises:
-        InvalidTemplate: it can't be read.
+        InvalidTemplate: it can't be parsed.
     """
     if (lone := _sole_expression(text)) is not None:
         return _single(lone)
@@ -91,10 +91,10 @@ def template(text: str) -> Template:
 
 
 def expression(text: str) -> Template:
-    """``text``, with or without ``{{ }}`` around it, as one expression.
+    """Parse ``text``, with or without ``{{ }}`` around it, as one expression.
 
     Raises:
-        InvalidTemplate: it can't be read.
+        InvalidTemplate: it can't be parsed.
     """
     text = text.strip()
     lone = _sole_expression(text) if is_template(text) else text
@@ -112,7 +112,7 @@ def _single(text: str) -> Template:
 
 
 def rendered(value: Any, names: Mapping[str, Any]) -> Any:
-    """``value`` with every template in it replaced by what it gives.
+    """Return ``value`` with every template in it replaced by its result.
 
     Raises:
         InvalidTemplate: a name is missing, or an expression fails.
@@ -129,7 +129,7 @@ def rendered(value: Any, names: Mapping[str, Any]) -> Any:
 
 
 def templates_in(value: Any, at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text in ``value`` that is a template, and where it stands."""
+    """Yield every template text in ``value`` with its position."""
     match value:
         case str():
             if is_template(value):
@@ -145,7 +145,7 @@ def templates_in(value: Any, at: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _sole_expression(text: str) -> str | None:
-    """What stands in the one ``{{ … }}`` that ``text`` is; None when it is anything else."""
+    """Return the content of ``text`` if it is exactly one ``{{ … }}``, else None."""
     if not (text.startswith("{{") and text.endswith("}}")):
         return None
     body = _read(lambda: _environment().parse(text)).body
@@ -191,7 +191,7 @@ def _line(error: BaseException) -> str:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """``value`` as JSON has it: what a filter or a range gives becomes a list."""
+    """Return ``value`` as JSON values: iterators of filters and ranges become lists."""
     if depth > 100:
         raise ValueError("the value is nested too deeply")
     match value:

@@ -1,4 +1,6 @@
-"""How a plan is agreed on: the planner writes it, the person is asked once what is unclear, approves or changes it."""
+"""Agreement on a plan: the planner writes it, the user answers one question about it, then approves, changes or rejects
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,21 @@ from ba_tui.core.events import Notice, PlanChanged
 from ba_tui.core.messages import clean_text
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import PlanGraph
-from ba_tui.core.teamwork.plans import Plan, PlanState, Task
+from ba_tui.core.teamwork import Plan, PlanState, PlanTask
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.filling import refused
-from ba_tui.features.plans.engine.replanning import fresh
+from ba_tui.features.plans.engine.plan_run import fresh
 
 CARRY_OUT = "Carry out this plan?"
 ROUNDS = 10
-"""Times that a person may send a plan back before they have to say it anew."""
+"""Maximum number of times that the user may send a plan back."""
 
 
-class Draft(Protocol):
-    """What a planner gives: the plan, what it changed or doubts, and what it has to know first (or empty)."""
+class ProposedPlan(Protocol):
+    """A planner's result: the plan, notes on changes and doubts, and a question that must be answered first, or ""."""
 
     @property
     def plan(self) -> Plan: ...
@@ -36,19 +38,20 @@ class Draft(Protocol):
 
 
 class PlanMaker(Protocol):
-    """Writes plans. Its methods raise BaError when none can be made."""
+    """Writes plans. Its methods raise BaError if none can be made."""
 
     async def create_plan(
         self, goal: str, tools: Sequence[Tool], context: str = "", *, may_ask: bool = True
-    ) -> Draft: ...
+    ) -> ProposedPlan: ...
 
-    async def replan(self, plan: Plan, reason: str, tools: Sequence[Tool]) -> Draft: ...
+    async def replan(self, plan: Plan, reason: str, tools: Sequence[Tool]) -> ProposedPlan: ...
 
 
 @frozen
-class Agreed:
-    """``plan`` as it is to be carried out, or as it stood when nobody agreed to it: its state says which. ``words``:
-    what the person said then."""
+class AgreedPlan:
+    """``plan`` as approved, or as it was when it was not approved: its state says which. ``words``: the user's
+    comment.
+    """
 
     plan: Plan
     notes: tuple[str, ...] = ()
@@ -56,9 +59,10 @@ class Agreed:
 
 
 @frozen
-class Talk:
-    """Who is asked about a plan, and by which call. ``lets``: whether an answer lets the plan be carried out.
-    ``attended``: somebody can be asked; ``dry``: nothing may be carried out without a yes (plan mode)."""
+class PlanTalk:
+    """The branch for questions about a plan, and the call that asks them. ``lets``: whether an answer approves the
+    plan. ``attended``: a user can answer; ``dry``: plan mode, so nothing may be executed without approval.
+    """
 
     ask: Callable[[Question], Awaitable[Reply]]
     lets: Callable[[Reply], bool]
@@ -69,39 +73,39 @@ class Talk:
 
 
 class Agreement:
-    def __init__(self, planner: PlanMaker, tools: Sequence[Tool], branch: Branch, talk: Talk) -> None:
+    def __init__(self, planner: PlanMaker, tools: Sequence[Tool], branch: Branch, talk: PlanTalk) -> None:
         self._planner = planner
         self._tools = tools
         self._branch = branch
         self._talk = talk
 
-    async def reach(self, goal: str, context: str, id: str) -> Agreed:
-        """Make a plan for ``goal`` and agree on it. Raises BaError when none can be made."""
-        empty = Plan(id, Task(id, goal, goal, context))
+    async def reach(self, goal: str, context: str, id: str) -> AgreedPlan:
+        """Make a plan for ``goal`` and have it approved. Raises BaError if none can be made."""
+        empty = Plan(id, PlanTask(id, goal, goal, context))
         self._branch.emit(PlanChanged(empty))
         draft = await self._planner.create_plan(goal, self._tools, context, may_ask=self._talk.attended)
         if draft.question and self._talk.attended:
             question = Question("choice", draft.question, call_id=self._talk.call_id, tool=self._talk.tool)
             answer = await self._talk.ask(question)
-            said = clean_text(answer.text).strip() or "The person did not answer; choose what is most likely."
+            said = clean_text(answer.text).strip() or "The user did not answer; choose what is most likely."
             context = "\n".join(filter(None, (context, f"Asked: {draft.question} Answer: {said}")))
             draft = await self._planner.create_plan(goal, self._tools, context, may_ask=False)
         task = replace(draft.plan.task, id=id, original_query=goal, context=context)
         plan = replace(draft.plan, id=id, task=task, state="proposed", replans=0)
         return await self.approve(plan, draft.notes)
 
-    async def approve(self, plan: Plan, notes: tuple[str, ...] = ()) -> Agreed:
-        """Ask about ``plan`` until it is approved or rejected; the person may change it, or say what to change."""
+    async def approve(self, plan: Plan, notes: tuple[str, ...] = ()) -> AgreedPlan:
+        """Ask about ``plan`` until it is approved or rejected; the user may change it, or describe a change."""
         talk = self._talk
         for _ in range(ROUNDS):
             plan = self._now(plan, "proposed")
             wrong = tuple(map(sentence, refused(plan)))
             if not talk.attended:
                 if talk.dry or wrong:
-                    return Agreed(plan, (*wrong, *notes))
+                    return AgreedPlan(plan, (*wrong, *notes))
                 for text in notes:
                     self._branch.emit(Notice(sentence(text), "info"))
-                return Agreed(self._now(plan, "approved"), notes)
+                return AgreedPlan(self._now(plan, "approved"), notes)
             question = Question(
                 "plan", CARRY_OUT, call_id=talk.call_id, tool=talk.tool, preview=PlanGraph(plan, (*wrong, *notes))
             )
@@ -113,20 +117,24 @@ class Agreement:
             if reply.choice == "deny" and words and reply.by == "person":
                 plan, notes = await self._again(plan, words)
             elif reply.choice == "deny":
-                return Agreed(self._now(plan, "rejected", words), notes, words)
+                return AgreedPlan(self._now(plan, "rejected", words), notes, words)
             elif not wrong and talk.lets(reply):
-                return Agreed(self._now(plan, "approved"), notes)
-        return Agreed(self._now(plan, "rejected", f"Sent back {ROUNDS} times."), notes)
+                return AgreedPlan(self._now(plan, "approved"), notes)
+        return AgreedPlan(self._now(plan, "rejected", f"Sent back {ROUNDS} times."), notes)
 
     async def _again(self, plan: Plan, words: str) -> tuple[Plan, tuple[str, ...]]:
-        """The plan as the person wants it; it is no new plan for a failure, so that is not counted."""
-        draft = await self._planner.replan(plan, f"The person wants another plan and said: {words}", self._tools)
+        """Return the plan that the user asked for. It does not replace a failed one, so it is not counted as a new
+        plan.
+        """
+        draft = await self._planner.replan(plan, f"The user wants another plan and said: {words}", self._tools)
         task = replace(draft.plan.task, id=plan.task.id, original_query=plan.task.original_query)
         return replace(draft.plan, id=plan.id, task=task, replans=plan.replans), draft.notes
 
     def _edited(self, plan: Plan, reply: Reply) -> tuple[Plan, tuple[str, ...]]:
-        """The plan as the person changed it. What a step gave can't be edited; nothing is lost when it is no plan."""
-        from ba_tui.plotting.plans.plan_json import plan_of  # noqa: PLC0415 - loads pydantic
+        """Return the plan as the user edited it. Results of steps can't be edited; an unreadable edit is returned with
+        its error.
+        """
+        from ba_tui.plotting.plans.exports import plan_of  # noqa: PLC0415 - loads pydantic
 
         try:
             edited = plan_of(reply.edited or {})

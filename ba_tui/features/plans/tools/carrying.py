@@ -1,29 +1,47 @@
-"""What becomes of a goal in a session: a plan is made and agreed on, carried out, remembered and answered."""
+"""Processing of a goal in a session: the plan is made, approved, executed, stored in memory and answered."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError, StopTurn, UsageError
-from ba_tui.core.events import MemoryChanged, MessageDone, Notice, PlanChanged
-from ba_tui.core.events.planned import PlanRecord
-from ba_tui.core.messages import Message, Text, clean_text, user
-from ba_tui.core.ports.memory import Draft, line_of
-from ba_tui.core.ports.working import TaskMemory
+from ba_tui.core.events import (
+    MAIN,
+    AgentStarted,
+    Answered,
+    Asked,
+    Event,
+    Judged,
+    MemoryChanged,
+    MessageDone,
+    Notice,
+    PlanChanged,
+    SubTaskChanged,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from ba_tui.core.messages import Message, Text, ToolUse, clean_text, user
+from ba_tui.core.plan_folds import PlanRecord
+from ba_tui.core.ports.memory import Draft, TaskMemory, line_of
 from ba_tui.core.questions import Option, Question, Reply
-from ba_tui.core.teamwork.plans import UNDECIDED, Plan, SubTask
-from ba_tui.core.text.markup import neutralized
+from ba_tui.core.results import ToolResult
+from ba_tui.core.teamwork import UNDECIDED, Plan, SubTask
+from ba_tui.core.text.untrusted import neutralized
 from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.filling import revision
+from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL
 from ba_tui.features.plans.engine.plan_run import (
     UNBEGUN,
     PlanBounds,
@@ -33,23 +51,142 @@ from ba_tui.features.plans.engine.plan_run import (
     completed,
     may_have_run,
 )
-from ba_tui.features.plans.tools import answers
-from ba_tui.features.plans.tools.agreement import Agreed, Agreement, PlanMaker, Talk
-from ba_tui.features.plans.tools.interrupted import StepTrace, traces
-from ba_tui.features.plans.tools.plan_tool import NAME, Waiting
+from ba_tui.features.plans.tools import plan_tool
+from ba_tui.features.plans.tools.agreement import AgreedPlan, Agreement, PlanMaker, PlanTalk
+from ba_tui.features.plans.tools.plan_tool import PlanCall
 from ba_tui.features.plans.tools.scope import PlanScope
-from ba_tui.features.plans.tools.steps import StepWork
+from ba_tui.features.plans.tools.steps import StepWork, label
 from ba_tui.permissions.rules.rule import COMMAND_TOOLS
-from ba_tui.settings.sections.plans import PlanSettings
+from ba_tui.settings.sections.agents import PlanSettings
+
+# Actions of the running steps of an interrupted plan, reconstructed from the session's events. Pure.
+#
+# A call that is not certainly harmless counts as one that may have changed something. A call did not run if its tool
+# was never started, if it was denied, or while its question was open.
+
+_DENIED = frozenset({"permission_denied", "invalid_parameters"})
+"""Failures of calls whose tool did not run."""
+_STARTS_AGENTS = "delegate_task"
+"""Its agents have events of their own."""
+NAMED = 3
+"""Maximum calls in the description of a step."""
+
+
+@dataclass
+class _TracedCall:
+    use: ToolUse
+    target: str
+    own: bool
+    """The call belongs to the step itself, not to one of its agents."""
+    judged: bool = False
+    reading: bool = True
+    """Every permission limited the call to reading."""
+    asked: set[str] = field(default_factory=set[str])
+    result: ToolResult | None = None
+
+    def changed(self, tool: Tool | None) -> bool:
+        """Return whether it may have changed something."""
+        if self.result and self.result.error and self.result.error.kind in _DENIED:
+            return False
+        if self.asked and not self.judged:
+            return False
+        if tool is None:
+            return not (self.result and self.result.error and self.result.error.kind == "not_found")
+        effect = tool.effect_of(self.use.input) if tool.name == _STARTS_AGENTS else tool.reach(self.use.input)
+        confined = effect is Effect.EXECUTE and self.judged and self.reading
+        return effect is not Effect.READ and not confined
+
+
+@dataclass
+class StepTrace:
+    """The trace of one attempt at a step. ``ended``: its finished agents by name, each with its last message."""
+
+    calls: dict[str, _TracedCall] = field(default_factory=dict[str, _TracedCall])
+    agents: set[str] = field(default_factory=set[str])
+    ended: dict[str, str] = field(default_factory=dict[str, str])
+    _said: dict[str, str] = field(default_factory=dict[str, str])
+
+    def changes(self, find: Callable[[str], Tool | None]) -> str:
+        """Return the names of calls that may have changed something; empty if there were none."""
+        calls = [call for call in self.calls.values() if call.changed(find(call.use.name))]
+        named = [one_line(f"{call.use.name} {call.target}".strip(), 120) for call in calls[:NAMED]]
+        return "; ".join([*named, f"and {len(calls) - NAMED} more"] if len(calls) > NAMED else named)
+
+    @property
+    def result(self) -> ToolResult | None:
+        """Return the result of the step's own call, if it succeeded."""
+        results = [call.result for call in self.calls.values() if call.own]
+        return next((each for each in results if each and not each.is_error), None)
+
+    def apply(self, event: Event, step: SubTask) -> None:
+        """Process an event that arrived while ``step`` ran."""
+        name = event.agent
+        if isinstance(event, AgentStarted) and name.count("/") == 1 and event.description == label(step):
+            self.agents.add(name)
+        own = name == MAIN and isinstance(event, ToolStarted) and event.call.id.endswith(f".{step.id}.{step.attempts}")
+        if own or name in self.agents or name.startswith(tuple(f"{agent}/" for agent in self.agents)):
+            self._agent(event, own=own)
+        else:
+            self._call(event)
+
+    def _agent(self, event: Event, *, own: bool) -> None:
+        match event:
+            case ToolStarted(call=use, target=target):
+                self.calls[use.id] = _TracedCall(use, target, own)
+            case TurnStarted():
+                self.ended.pop(event.agent, None)
+            case MessageDone(message=message):
+                self._said[event.agent] = "" if message.calls else message.text.strip()
+            case TurnEnded(reason="done") if self._said.get(event.agent):
+                self.ended[event.agent] = self._said[event.agent]
+            case _:
+                self._call(event)
+
+    def _call(self, event: Event) -> None:
+        match event:
+            case Judged(call_id=id, verdict="allow", profile=profile) if id in self.calls:
+                self.calls[id].judged = True
+                self.calls[id].reading &= profile == "reading"
+            case Asked(ask_id=asked, question=question) if question.call_id in self.calls:
+                self.calls[question.call_id].asked.add(asked)
+            case Answered(ask_id=asked, reply=reply) if reply.choice != "deny":
+                for call in self.calls.values():
+                    call.judged |= asked in call.asked
+            case ToolFinished(call_id=id, result=result) if id in self.calls:
+                self.calls[id].result = result
+            case _:
+                pass
+
+
+def traces(events: Iterable[Event], plan: Plan) -> dict[str, StepTrace]:
+    """Return the trace of each step's newest attempt by step id, without steps that never began. Call it
+    in a thread.
+    """
+    found: dict[str, StepTrace] = {}
+    running: dict[str, SubTask] = {}
+    for event in events:
+        match event:
+            case SubTaskChanged(plan=id, subtask=step) if id == plan.id:
+                if step.status == "executing":
+                    running[step.id], found[step.id] = step, StepTrace()
+                else:
+                    running.pop(step.id, None)
+            case PlanChanged(plan=changed) if changed.id == plan.id:
+                running = {step.id: step for step in changed.subtasks if step.status == "executing"}
+            case _:
+                for id, step in running.items():
+                    found.setdefault(id, StepTrace()).apply(event, step)
+    return found
+
 
 log = logging.getLogger(__name__)
 FOUND = 3
-"""Outcomes of earlier plans that the planner is given."""
+"""Number of earlier plans' outcomes in the planner's prompt."""
 LONGEST = 1_500
 
 
 def outcome_of(plan: Plan) -> str:
-    """The memory of a plan that ended."""
+    """Return the memory entry of a plan that ended."""
     done = [one_line(step.description, 120) for step in plan.subtasks if step.status == "completed"]
     lost = [
         f"{one_line(step.description, 120)} ({one_line(step.error, 160)})"
@@ -65,7 +202,7 @@ def outcome_of(plan: Plan) -> str:
 
 
 async def remember(plan: Plan, memory: TaskMemory, branch: Branch) -> None:
-    """Store what became of the plan, where memory is on. A memory that is broken costs nobody an answer."""
+    """Store the outcome of the plan, if memory is on. A failing memory never costs the answer."""
     if memory.off():
         return
     try:
@@ -80,7 +217,7 @@ async def remember(plan: Plan, memory: TaskMemory, branch: Branch) -> None:
 
 
 async def recalled(goal: str, memory: TaskMemory) -> str:
-    """What became of similar goals, a line each; empty when nothing is known."""
+    """Return the outcomes of similar goals, one line each; empty if none are known."""
     if memory.off():
         return ""
     try:
@@ -95,17 +232,18 @@ async def recalled(goal: str, memory: TaskMemory) -> str:
 
 Ask = Callable[[Question], Awaitable[Reply]]
 CONTEXT = 4_000
-"""Characters of the conversation that the planner is told."""
-NO_TOOL = frozenset({NAME, "present_plan", "ask_user", "tool_search", "todo_write", "todo_read", "activate_skill"})
-"""Tools that no step calls by itself: they talk with the person or keep the model's own notes."""
+"""Characters of the conversation in the planner's prompt."""
+NO_TOOL = frozenset({PLAN_TOOL, "present_plan", "ask_user", "tool_search", "todo_write", "todo_read", "activate_skill"})
+"""Tools that no step calls directly: they talk to the user or keep the model's own notes."""
 COMMAND = "/plan"
 AGAIN, DONE, SKIP = "Run it again", "Count it as done", "Skip it"
 
 
 @frozen
-class Means:
-    """What one plan works with: the agent's branch, who is asked, the call that runs it (or empty), and the words that
-    wait to join the branch while it does."""
+class PlanContext:
+    """Context of one plan: the agent's branch, who is asked, the call that runs it ("" if none), and the user's
+    messages that wait to join the branch meanwhile.
+    """
 
     branch: Branch
     ask: Ask
@@ -114,7 +252,9 @@ class Means:
 
 
 class PlanWork:
-    """``said``: what the person said since the plan that runs began; ``running``: the ids of plans that run."""
+    """Makes and executes the plans of a session. ``said``: the user's messages since the running plan began;
+    ``running``: ids of running plans.
+    """
 
     def __init__(self, scope: PlanScope, settings: PlanSettings, said: list[str], running: set[str]) -> None:
         self._scope = scope
@@ -123,40 +263,40 @@ class PlanWork:
         self._running = running
 
     async def from_goal(self, goal: str, branch: Branch) -> None:
-        """Make a plan for ``goal``, agree on it, carry it out and answer. Raises BaError when none can be made."""
-        means = Means(branch, branch.ask)
+        """Make a plan for ``goal``, have it approved, execute it and answer. Raises BaError if none can be made."""
+        means = PlanContext(branch, branch.ask)
         await self.answered(await self.agreed(goal, means), means)
 
     async def go_on(self, record: PlanRecord, branch: Branch) -> None:
-        """Go on with a plan that was interrupted, and answer."""
-        means, plan = Means(branch, branch.ask), record.plan
+        """Resume an interrupted plan, and answer."""
+        means, plan = PlanContext(branch, branch.ask), record.plan
         if plan.state == "proposed":
             await self.answered(await self.agreement(means).approve(plan), means)
             return
         left = (record.failure, record.reason)
-        await self.answered(Agreed(await self.settled(plan, means)), means, left)
+        await self.answered(AgreedPlan(await self.settled(plan, means)), means, left)
 
-    async def within_call(self, goal: str, reason: str, waiting: Waiting) -> Plan:
-        """The plan as it ended, or as nobody agreed to it. Raises BaError when none can be made."""
+    async def within_call(self, goal: str, reason: str, waiting: PlanCall) -> Plan:
+        """Return the final state of the plan, or the unapproved plan. Raises BaError if none can be made."""
         call = waiting.call
-        means = Means(call.branch, call.ask, call.id, waiting.words)
+        means = PlanContext(call.branch, call.ask, call.id, waiting.words)
         agreed = await self.agreed(goal, means, f"Why a plan is needed: {reason}" if reason else "")
         return await self.carried_out(agreed.plan, means) if agreed.plan.state == "approved" else agreed.plan
 
-    async def agreed(self, goal: str, means: Means, more: str = "") -> Agreed:
+    async def agreed(self, goal: str, means: PlanContext, more: str = "") -> AgreedPlan:
         known = await recalled(goal, self._scope.memory)
         said = earlier(self._scope.transcript.messages, goal)
         context = "\n".join(filter(None, (said, more, known)))
         return await self.agreement(means).reach(goal, context, f"plan-{uuid.uuid4().hex[:8]}")
 
-    def agreement(self, means: Means) -> Agreement:
-        scope, tool = self._scope, NAME if means.call_id else ""
+    def agreement(self, means: PlanContext) -> Agreement:
+        scope, tool = self._scope, PLAN_TOOL if means.call_id else ""
         lets = partial(scope.mode.agreed, branch=means.branch)
-        talk = Talk(means.ask, lets, scope.attended, scope.mode.on, means.call_id, tool)
+        talk = PlanTalk(means.ask, lets, scope.attended, scope.mode.on, means.call_id, tool)
         return Agreement(self._planner(means.branch), self._tools(), means.branch, talk)
 
     def _tools(self) -> Sequence[Tool]:
-        """Those that a step may call by itself."""
+        """Return the tools that a step may call directly."""
         tools = list(self._by_name().values())
         return self._scope.requests.offered(tools) if self._scope.requests else tools
 
@@ -175,19 +315,19 @@ class PlanWork:
 
         return Planner(ask, scope.roles())
 
-    async def answered(self, agreed: Agreed, means: Means, left: tuple[str, str] = ("", "")) -> None:
-        """Carry the plan out if somebody agreed to it, and answer."""
+    async def answered(self, agreed: AgreedPlan, means: PlanContext, left: tuple[str, str] = ("", "")) -> None:
+        """Execute the plan if it was approved, and answer."""
         plan = agreed.plan
         if plan.state == "rejected":
             self._say(means.branch, "The plan was rejected. Nothing was carried out.")
         elif plan.state == "proposed":
             notes = "\n".join(f"- {note}" for note in agreed.notes)
-            self._say(means.branch, "\n\n".join(filter(None, (answers.outline(plan), notes))))
+            self._say(means.branch, "\n\n".join(filter(None, (plan_tool.outline(plan), notes))))
         else:
             await self._answer(await self.carried_out(plan, means, left), means.branch)
 
-    async def carried_out(self, plan: Plan, means: Means, left: tuple[str, str] = ("", "")) -> Plan:
-        """The plan as it ended; its outcome is remembered, unless a step still waits for the user's decision."""
+    async def carried_out(self, plan: Plan, means: PlanContext, left: tuple[str, str] = ("", "")) -> Plan:
+        """Return the plan's final state; its outcome is stored, unless a step still waits for the user's decision."""
         scope, branch = self._scope, means.branch
         work = StepWork(self._by_name, scope.delegation, scope.results, means.call_id or plan.id)
         bounds = PlanBounds(self._settings.at_once, self._settings.deadline, self._settings.max_cost)
@@ -199,7 +339,7 @@ class PlanWork:
                 await shared.set("goal", plan.task.goal or plan.task.original_query)
 
                 async def said() -> Sequence[str]:
-                    """What the person said, and facts that others put into the shared working memory."""
+                    """Return the user's messages, and facts that other agents put into the shared working memory."""
                     branch.drain()
                     heard = list(dict.fromkeys((*self._said, *means.words())))
                     held = await shared.get("facts", [])
@@ -235,14 +375,15 @@ class PlanWork:
             await remember(ended, scope.memory, branch)
         return ended
 
-    async def settled(self, plan: Plan, means: Means) -> Plan:
-        """``plan`` as it can go on. Of steps that were running, those that had finished are completed, and those that
-        changed nothing begin again; the user decides about the others."""
+    async def settled(self, plan: Plan, means: PlanContext) -> Plan:
+        """Return ``plan`` ready to be resumed. Of steps that were running, finished ones are completed, and those that
+        changed nothing start again; the user decides about the others.
+        """
         events = await self._scope.history()
         left = await asyncio.to_thread(traces, events, plan)
         for step in plan.subtasks:
             if step.status == "skipped" and step.error.startswith(UNBEGUN):
-                # The step it needs may be carried out now.
+                # The step that it needs may be executed now.
                 plan = plan.updated(replace(step, status="pending", error=""))
             elif may_have_run(step):
                 plan = plan.updated(await self._settle(step, left.get(step.id), means))
@@ -253,8 +394,8 @@ class PlanWork:
         record = self._scope.transcript.plans.find(plan.id)
         return record.reason if record else ""
 
-    async def _settle(self, step: SubTask, trace: StepTrace | None, means: Means) -> SubTask:
-        """Return an interrupted step as it can go on, by what its last try left."""
+    async def _settle(self, step: SubTask, trace: StepTrace | None, means: PlanContext) -> SubTask:
+        """Return an interrupted step as it can be resumed, judged by the trace of its last attempt."""
         again = step if step.status == "pending" else begun_again(step)
         work = StepWork(self._by_name, self._scope.delegation, self._scope.results)
         if trace and trace.result and not trace.result.failed:
@@ -266,8 +407,8 @@ class PlanWork:
             return again
         return await self._decided(again, changes, means)
 
-    async def _decided(self, step: SubTask, changes: str, means: Means) -> SubTask:
-        """What becomes of a step that made ``changes`` before it was interrupted."""
+    async def _decided(self, step: SubTask, changes: str, means: PlanContext) -> SubTask:
+        """Ask what to do with a step that made ``changes`` before it was interrupted."""
         name = f"{step.id} ({one_line(step.description, 120)})"
         if not self._scope.attended:
             blocked = replace(step, status="blocked", error=f"{UNDECIDED}{changes}.")
@@ -291,24 +432,24 @@ class PlanWork:
             done = "(Done before ba was interrupted; no result is known.)"
             return replace(step, status="completed", result=done, error="")
         if said not in {"", SKIP} and not step.tool_name:
-            # Words of the person's own are for the agent.
+            # Text that the user typed is meant for the agent.
             return replace(step, error=f"{step.error} The user says: {said}")
         return replace(step, status="skipped", error="Skipped by the user: it may have run before.")
 
     async def _answer(self, plan: Plan, branch: Branch) -> None:
-        """Write the answer from the results; plainly where no model can."""
+        """Write the answer from the results; as plain text if no model can."""
         branch.drain()
         requests = self._scope.requests
         if requests and any(step.status == "completed" for step in plan.subtasks):
             try:
-                said = "\n".join(f"The person said meanwhile: {each}" for each in self._said)
-                prompt = "\n\n".join(filter(None, (answers.request(plan), said)))
-                await requests.say(branch, answers.SYSTEM, (user(prompt),))
+                said = "\n".join(f"The user said meanwhile: {each}" for each in self._said)
+                prompt = "\n\n".join(filter(None, (plan_tool.request(plan), said)))
+                await requests.say(branch, plan_tool.SYSTEM, (user(prompt),))
             except (BaError, StopTurn) as error:
                 branch.emit(Notice(f"No model could write the answer: {error}", "warning", error.hint))
             else:
                 return
-        self._say(branch, answers.plainly(plan))
+        self._say(branch, plan_tool.plainly(plan))
 
     @staticmethod
     def _say(branch: Branch, text: str) -> None:
@@ -316,8 +457,9 @@ class PlanWork:
 
 
 def earlier(messages: Sequence[Message], goal: str) -> str:
-    """What the person said before in the conversation, the newest last, as far as there is room; not the goal itself,
-    with or without the command before it."""
+    """Return the user's earlier messages in the conversation, oldest first, as far as they fit; without the goal
+    itself, with or without its command.
+    """
     said = [message.said.strip() for message in messages if message.role == "user" and not message.hidden]
     lines: list[str] = []
     left = CONTEXT
@@ -326,5 +468,5 @@ def earlier(messages: Sequence[Message], goal: str) -> str:
         left -= len(line)
         if left <= 0:
             break
-        lines.append(f"The person said: {line}")
+        lines.append(f"The user said: {line}")
     return "\n".join(reversed(lines))

@@ -1,6 +1,6 @@
-"""Workflows as tools: a model calls one like any other. What a workflow is and does is the planning room's business.
+"""Workflows as tools, which a model calls like any other tool.
 
-The steps pass the guards one by one, so what a workflow may do is judged where it is done.
+The steps pass the guards one by one, so each effect is judged at its step.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ba_tui.core.ports.results import Reader
+from ba_tui.core.ports.tools import Reader
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool, ToolFacts
-from ba_tui.features.plans.engine.flow_calls import FlowBranch
 from ba_tui.features.plans.engine.flow_checks import check, name_conflict
 from ba_tui.features.plans.engine.flow_run import Runtime, run_flow
-from ba_tui.features.plans.engine.workflows import Flow, effect_of
+from ba_tui.features.plans.engine.workflows import Flow, FlowBranch, effect_of
 from ba_tui.settings.document import Problem
 
 Tools = Callable[[], Mapping[str, Tool]]
@@ -24,14 +23,14 @@ Tools = Callable[[], Mapping[str, Tool]]
 def flow_tools(
     flows: Mapping[str, Flow], tools: Mapping[str, Tool], now: Tools, results: Reader | None = None
 ) -> tuple[list[Tool], list[Problem]]:
-    """A tool for each workflow that is in order beside ``tools``, and what is wrong with the others.
+    """Return a tool for each valid workflow that works with ``tools``, and the problems of the others.
 
-    ``now`` gives the guarded tools when a workflow runs, these among them; ``results``: where long ones are kept.
+    ``now`` returns the guarded tools when a workflow runs, including these; ``results`` stores long results.
     """
     good = {name: flow for name, flow in flows.items() if not name_conflict(flow, tools)}
     problems = [problem for flow in flows.values() for problem in name_conflict(flow, tools)]
     while wrong := {name: found for name, flow in good.items() if (found := check(flow, tools, good))}:
-        # What uses a broken one is broken, too, so the rest is looked at again.
+        # A workflow that uses a broken one is broken too, so the rest is checked again.
         problems += [problem for found in wrong.values() for problem in found]
         good = {name: flow for name, flow in good.items() if name not in wrong}
     runtime = Runtime(now, good, results)
@@ -41,7 +40,7 @@ def flow_tools(
 def _flow_tool(flow: Flow, tools: Mapping[str, Tool], runtime: Runtime) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         result = await run_flow(flow, args, call, runtime)
-        # The output as data is for a workflow around this one; the text says the same, within its limits.
+        # The output as data is for an enclosing workflow; the text says the same within its limits.
         return result if isinstance(call.branch, FlowBranch) else replace(result, meta=_without_output(result.meta))
 
     text = {"type": "string"}

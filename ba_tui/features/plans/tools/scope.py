@@ -1,4 +1,4 @@
-"""What a session gives to its plans."""
+"""The values that a session passes to its plans."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.messages import Message
-from ba_tui.core.ports.delegation import Delegation
-from ba_tui.core.ports.working import TaskMemory
+from ba_tui.core.ports.agents import Delegation
+from ba_tui.core.ports.memory import TaskMemory
+from ba_tui.core.ports.sessions import ReadHistory, nothing_said
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.plan_mode import PlanMode
-from ba_tui.sessions.results.artifacts import Artifacts
-from ba_tui.tools.builtin.recall import ReadHistory, nothing_said
-from ba_tui.tools.model_requests import ModelRequests
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.tools.session_scope import ModelRequests
 
 if TYPE_CHECKING:
     from ba_tui.features.plans.tools.agreement import PlanMaker
 
 Planning: TypeAlias = "Callable[[Callable[[str, Sequence[Message], Sequence[Tool]], Awaitable[Message]]], PlanMaker]"
-"""Makes a planner that asks the model by what it is given."""
+"""Makes a planner that asks the model through the given callable."""
 
 
 @frozen
 class PlanScope:
-    """The session: what was said, its ``tools`` within their guards by name, who starts agents, what is remembered,
-    long results, and plan mode. ``requests`` ask the session's model; None where no conversation is. ``planning``:
-    None for ba's own planner. ``attended``: somebody can be asked."""
+    """A session as plans see it: the conversation, guarded ``tools`` by name, delegation, memory, long results, plan
+    mode. ``requests`` go to the session's model; None without a conversation. ``planning``: None for ba's own planner.
+    ``attended``: a user can answer.
+    """
 
     transcript: Transcript
     tools: Callable[[], Mapping[str, Tool]]
@@ -40,11 +41,11 @@ class PlanScope:
     attended: bool = False
     planning: Planning | None = None
     agents: Callable[[], AgentFiles] | None = None
-    """Where the agents are described that steps may have."""
+    """Returns the agent files that steps may use."""
     history: ReadHistory = nothing_said
-    """The events of the session so far."""
+    """Returns the events of the session so far."""
 
     def roles(self) -> Mapping[str, str]:
-        """What each agent is for, by its name. Reads files."""
+        """Return the purpose of each agent by name. Reads files."""
         files = self.agents().look() if self.agents else ()
         return {file.spec.name: file.spec.description for file in files if file.usable}

@@ -1,4 +1,4 @@
-"""How a session does the steps of a plan: calls of its tools within their guards, and agents below the main one."""
+"""The steps of a session's plan: calls of its guarded tools, and agents below the main one."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from ba_tui.core.errors import (
     RETRYABLE,
     BudgetUsed,
     ConnectionLost,
-    Overloaded,
     RateLimited,
+    ServerOverloaded,
     StorageError,
     UsageError,
 )
-from ba_tui.core.events.plan_course import NAMED
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.ports.delegation import Delegation, Order
+from ba_tui.core.plan_folds import NAMED
+from ba_tui.core.ports.agents import Delegation, Order
 from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork import SubTask
+from ba_tui.core.text.json_text import read_json
 from ba_tui.core.text.wording import clipped, one_line, sentence
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.features.plans.engine.filling import REVISE, revision
-from ba_tui.features.plans.engine.flow_results import message
-from ba_tui.features.plans.engine.plan_run import Outcome, held
-from ba_tui.plotting.plans.checking import REFERENCE
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.features.plans.engine.plan_run import StepOutcome, held
+from ba_tui.features.plans.engine.workflows import message
+from ba_tui.plotting.plans.edits import REFERENCE
+from ba_tui.sessions.artifacts import Artifacts
 
 ROLE = "general"
-"""The agent of a step that names none."""
+"""The default agent of a step."""
 ACCEPTED = "Where a failure is what was asked for, end with a command that accepts it, such as `command || true`."
 LONGEST = 4_000
-"""Characters of a result that a plan holds; all of a longer one is stored."""
+"""Maximum characters of a result that a plan stores; a longer one is stored as an artifact."""
 DATA = 20_000
-"""Characters of a result as JSON that a plan holds."""
+"""Maximum characters of a result as JSON that a plan stores."""
 MAX_BYTES = 10_000_000
-PASSING = frozenset({RateLimited.kind, Overloaded.kind, ConnectionLost.kind})
-"""Failures of an agent that say nothing about its step."""
+PASSING = frozenset({RateLimited.kind, ServerOverloaded.kind, ConnectionLost.kind})
+"""Agent failures that say nothing about the step."""
 
 
 class StepWork:
-    """``tools``: those of the session within their guards, by name. ``call_id``: the call that runs the plan, empty
-    when the person does. ``deadline`` of one agent, in seconds."""
+    """``tools``: the session's guarded tools by name. ``call_id``: the call that runs the plan, empty if the user
+    started it. ``deadline`` of one agent, in seconds.
+    """
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class StepWork:
         self._deadline = deadline
 
     def reads(self, step: SubTask) -> bool:
-        """Whether the step only reads, so that it may run beside others. Reads files of agents."""
+        """Return whether the step is read-only and may run in parallel. Reads agent files."""
         if step.tool_name:
             tool = self._tools().get(step.tool_name)
             return tool is None or tool.reach(step.tool_args) is Effect.READ
@@ -74,29 +76,29 @@ class StepWork:
         except UsageError:
             return True
 
-    async def call(self, step: SubTask, args: dict[str, Any], branch: Branch) -> Outcome:
+    async def call(self, step: SubTask, args: dict[str, Any], branch: Branch) -> StepOutcome:
         """Make the call of a step that names a tool."""
         tools = self._tools()
         tool = tools.get(step.tool_name)
         if tool and "output_level" in tool.input_schema.get("properties", {}):
-            # What later steps get must be all of it, however much of it a model would be shown.
+            # Later steps need the complete result, even if a model would see only a part.
             args = {"output_level": "full", **args}
         id = f"{self._call_id or 'plan'}.{step.id}.{step.attempts}"
         use = ToolUse(id, step.tool_name, args)
         result = await run_call(callable_tool(use, tool, list(tools.values())), use, Call(id, branch))
         return _failed(result, tool) if result.failed else await self.returned(result)
 
-    async def returned(self, result: ToolResult) -> Outcome:
+    async def returned(self, result: ToolResult) -> StepOutcome:
         """Return the outcome of a call that succeeded. Raises StorageError."""
         return await self._outcome(*_data(result), result.artifact or "")
 
-    async def answered(self, said: str, agent_id: str, note: str = "") -> Outcome:
+    async def answered(self, said: str, agent_id: str, note: str = "") -> StepOutcome:
         """Return the outcome of an agent that finished. Raises StorageError."""
         told = f"{said}\n\n{note}" if note else said
         return replace(await self._outcome(told, _parsed(said), ""), agent_id=agent_id)
 
-    async def work(self, step: SubTask, prompt: str, branch: Branch) -> Outcome:
-        """Let an agent do the step."""
+    async def work(self, step: SubTask, prompt: str, branch: Branch) -> StepOutcome:
+        """Have an agent do the step."""
         order = Order(
             step.role or ROLE,
             prompt,
@@ -109,24 +111,24 @@ class StepWork:
         ended = await self._delegation.run(order, branch)
         said = ended.message.text.strip()
         if ended.status == "done" and ended.broken and not revision(said):
-            # Exit statuses are evidence; what the agent says of them is not.
+            # Exit codes are evidence; the agent's description of them is not.
             why = f"The last command failed: {ended.broken}. {ACCEPTED}"
-            return Outcome(error=f"{why} It said last: {one_line(said, 300)}", agent_id=ended.agent_id)
+            return StepOutcome(error=f"{why} It said last: {one_line(said, 300)}", agent_id=ended.agent_id)
         if ended.status == "done" or revision(said):
             return await self.answered(said, ended.agent_id, ended.note)
         kind = ended.error.kind if ended.error else ""
         why = sentence(ended.error.with_hint if ended.error else f"The agent ended: {ended.status}")
         last = f" It said last: {one_line(said, 300)}" if said else ""
-        return Outcome(
+        return StepOutcome(
             error=f"{why}{last}",
             agent_id=ended.agent_id,
             passing=kind in PASSING,
-            # Whoever cancels an agent wants no other one in its place; and nobody exceeds a budget by another try.
+            # A user who cancels an agent wants no replacement, and a retry does not fix an exceeded budget.
             blocked=ended.status == "cancelled" or kind == BudgetUsed.kind,
         )
 
     def whole(self, step: SubTask) -> Any:
-        """All of a step's result; what the plan holds of it when the rest has expired. May read files."""
+        """Return the complete result of a step; the part in the plan if the rest has expired. May read files."""
         if not step.artifact or step.value is not None:
             return held(step)
         try:
@@ -136,35 +138,35 @@ class StepWork:
         found = _parsed(text)
         return text if found is None else found
 
-    async def _outcome(self, text: str, value: Any, artifact: str) -> Outcome:
-        """A result within its bounds; what is longer is stored. Raises StorageError."""
+    async def _outcome(self, text: str, value: Any, artifact: str) -> StepOutcome:
+        """Return a result within its limits; a longer one is stored. Raises StorageError."""
         if len(text) > LONGEST:
             artifact = artifact or (await asyncio.to_thread(self._results.store, text)).ref
             text = clipped(text, LONGEST)
         if value is not None and len(json.dumps(value, ensure_ascii=False, default=str)) > DATA:
             value = None
-        return Outcome(text, value, artifact)
+        return StepOutcome(text, value, artifact)
 
 
 def label(step: SubTask) -> str:
-    """Return what lists call the agent of a step."""
+    """Return the name of the step's agent in lists."""
     return one_line(step.description, NAMED)
 
 
 def _expected(step: SubTask) -> str:
-    """What the answer of the step's agent is judged by."""
+    """Return the criterion for the answer of the step's agent."""
     if not step.expected_output:
         return ""
     expected = REFERENCE.sub(lambda found: f"the result of {found[1]}", step.expected_output)
     return f"{sentence(expected)} An answer that begins with {REVISE} is complete, too."
 
 
-def _failed(result: ToolResult, tool: Tool | None) -> Outcome:
-    """A call that failed. One that may have changed something is not made again by itself."""
+def _failed(result: ToolResult, tool: Tool | None) -> StepOutcome:
+    """Return the outcome of a failed call. A call that may have changed something is not retried automatically."""
     kind = result.error.kind if result.error else ""
     why = sentence(message(result))
     repeatable = tool is not None and (tool.effect is Effect.READ if tool.idempotent is None else tool.idempotent)
-    return Outcome(
+    return StepOutcome(
         error=why,
         hopeless=kind in PERMANENT or not repeatable,
         passing=kind in RETRYABLE and repeatable,
@@ -173,7 +175,7 @@ def _failed(result: ToolResult, tool: Tool | None) -> Outcome:
 
 
 def _data(result: ToolResult) -> tuple[str, Any]:
-    """The text of a result, and its value where it is data: a workflow's output, or JSON."""
+    """Return the text of a result, and its value if it is data: a workflow's output, or JSON."""
     flow = result.meta.get("flow")
     if isinstance(flow, dict) and "output" in flow:
         return result.text, cast("Any", flow["output"])
@@ -181,17 +183,12 @@ def _data(result: ToolResult) -> tuple[str, Any]:
 
 
 def _parsed(text: str) -> Any:
-    """The JSON object or list that ``text`` is; None for anything else."""
-    if not text.startswith(("{", "[")):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    """Return ``text`` as a JSON object or list; None for anything else."""
+    return read_json(text) if text.startswith(("{", "[")) else None
 
 
 def _read(results: Artifacts, ref: str) -> str:
-    """All of a stored result, up to ``MAX_BYTES``. Raises StorageError."""
+    """Return all of a stored result, up to ``MAX_BYTES``. Raises StorageError."""
     parts: list[str] = []
     at = 0
     while at < MAX_BYTES:

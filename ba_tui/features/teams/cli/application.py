@@ -1,35 +1,159 @@
-"""``ba team``: runs a team of agents on a goal, and lists the roles there are. Nobody is asked: what asks is denied."""
+"""``ba team``: runs a team of agents on a goal, and lists the roles. Calls that need approval are denied."""
 
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 import sys
 import textwrap
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO
 
 import typer
 
+from ba_tui.cli.application import Allow, MaxCost, Model, option
 from ba_tui.cli.config import Cwd, folder_of, print_line, say
 from ba_tui.cli.streams import output_failed
 from ba_tui.cli.trust import untrusted
-from ba_tui.core.errors import BaError, UsageError, run_loop
+from ba_tui.core.conversation import Conversation
+from ba_tui.core.errors import BaError, StorageError, UsageError, run_loop
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
-from ba_tui.core.ports.teams import TeamOrder, Teams
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
-from ba_tui.core.teamwork.teams import conflict_facts
-from ba_tui.core.text.wording import nearest, one_line
+from ba_tui.core.teamwork import Conflict, Team, TeamOrder, conflict_facts
+from ba_tui.core.text.untrusted import paintable
+from ba_tui.core.text.wording import correction, one_line
+from ba_tui.core.turn import Turn
 from ba_tui.faces.headless import Printer, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, USAGE, RunResult
-from ba_tui.features.teams.cli.membership import add_commands
-from ba_tui.resources import project_root
+from ba_tui.features.teams.cli.worker import team_settings
+from ba_tui.features.teams.engine.open_bus import open_bus
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.membership import Membership
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
+from ba_tui.features.teams.engine.over_redis.state import dead_letters, publish_revoked
+from ba_tui.features.teams.engine.roles import Roles
+from ba_tui.features.teams.session import TeamSession
+from ba_tui.flags import FLAGS, ChatFlags
+from ba_tui.resources import open_places, project_root
+from ba_tui.settings import printable
 
-if TYPE_CHECKING:
-    from ba_tui.core.conversation import Conversation
-    from ba_tui.core.teamwork.teams import Conflict, Team
-    from ba_tui.core.turn import Turn
+# `ba team invite|join|revoke|rotate|members`: the members of this machine's team and their keys.
+
+MOST = 4_000
+"""Maximum characters of a token."""
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What the member is called, such as its machine.")]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands to ``ba team``."""
+    for command in (invite, join, revoke, rotate, members):
+        app.command()(command)
+
+
+def invite(
+    name: Name,
+    lead: Annotated[bool, typer.Option("--lead", help="It may give tasks, as this machine may.")] = False,
+) -> int:
+    """Print a token by which another machine joins the team. It is secret: it holds the key of that member.
+
+    The lead's key is made with the first invitation. Inviting a member again revokes its earlier key.
+    """
+    token = _membership().invite(name, "lead" if lead else "worker")
+    say(f"Run `ba team join` on the machine of {name} and paste this line there. Keep it secret; it is shown once.")
+    print_line(token)
+    return 0
+
+
+def join() -> int:
+    """Read a token from standard input, or ask for it, and keep it: this machine then belongs to the team.
+
+    \b
+    Exit codes:
+      0 ok · 1 the line is no token · 2 it can't be kept
+    """
+    prompt = "Token of ba team invite (it is not shown): "
+    token = getpass.getpass(prompt) if sys.stdin.isatty() else sys.stdin.read(MOST)
+    identity, place = _membership().join(token)
+    member = identity.member
+    print_line(f"This machine is the {member.role} {member.name} of the team now. Its key is kept in {place}.")
+    return 0
+
+
+def revoke(name: Name, cwd: Cwd = None) -> int:
+    """Refuse what a member sends from now on, also on the other machines of the team.
+
+    \b
+    Exit codes:
+      0 ok · 1 there is no such member · 2 the server can't be told
+    """
+    _membership().revoke(name)
+    print_line(f"Revoked {name}. Messages of its keys are refused.")
+    run_loop(_publish(folder_of(cwd)))
+    say("Change the password of the Redis server too: whoever knows it can read what members send.")
+    return 0
+
+
+def rotate() -> int:
+    """Give the lead a new key. All members must be invited again."""
+    before = _membership().rotate()
+    print_line("The lead has a new key. No member can use its old one.")
+    for each in before.members.values():
+        if not each.gone:
+            print_line(f"Invite again: ba team invite {each.name}{' --lead' if each.role == 'lead' else ''}")
+    return 0
+
+
+def members(json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
+    """Print what this machine is in a team, and the members that it invited."""
+    found = _membership()
+    given, leads, roster = found.given(), bool(found.lead_key()), found.roster()
+    if json_:
+        own = {"name": given.member.name, "role": given.member.role} if given else None
+        rows = [
+            {"name": each.name, "role": each.role, "invited": each.at, "revoked": each.revoked if each.gone else None}
+            for each in roster.members.values()
+        ]
+        print_line(json.dumps({"joined": own, "leads": leads, "members": rows}, indent=2))
+        return 0
+    if given:
+        print_line(f"This machine joined a team as the {given.member.role} {given.member.name}.")
+    if leads:
+        print_line("This machine has the key of a lead.")
+    if not given and not leads:
+        print_line("This machine belongs to no team. See ba guide workers.")
+    for each in roster.members.values():
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(max(each.revoked, each.at)))
+        print_line(f"{each.name}  {each.role}  {'revoked' if each.gone else 'invited'} {at}")
+    return 0
+
+
+def _membership() -> Membership:
+    return Membership(open_places())
+
+
+async def _publish(folder: Path) -> None:
+    """Publish the revocations to other machines. Raises StorageError, whose message says that they do not know them
+    yet.
+    """
+    settings = team_settings({}, folder)
+    if settings.bus_url is None:
+        say("No Redis server is set (team.bus_url): workers learn it when the next team of this lead starts.")
+        return
+    bus = open_bus(settings, str, say)
+    assert isinstance(bus, RedisBus)
+    try:
+        await bus.reach(waits=False)
+        await publish_revoked(bus)
+    except StorageError as error:
+        hint = "This lead refuses the member already; workers learn it when its next team starts."
+        raise StorageError(str(error), hint) from error
+    finally:
+        await bus.close()
+
 
 BRIEF = 100
 PATTERNS = ("hierarchical", "committee", "market")
@@ -57,16 +181,10 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         str | None, typer.Option("--resume", "-r", metavar="ID", help="Go on with the interrupted team of a session.")
     ] = None,
     output_format: Annotated[Format, typer.Option(help="What is printed.")] = "text",
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The model to ask.")
-    ] = None,
-    permission_mode: Annotated[Mode | None, typer.Option(help="What may run without asking.")] = None,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Allow, e.g. 'edit_file(src/**)'. Repeatable.")
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0.0001, metavar="USD", help="Stop once the session has cost this much.")
-    ] = None,
+    model: Model = None,
+    permission_mode: Annotated[Mode | None, option(FLAGS["--permission-mode"])] = None,
+    allow: Allow = None,
+    max_cost: MaxCost = None,
     cwd: Cwd = None,
 ) -> int:
     """Have a team of agents work on a goal; progress goes to stderr, the answer to stdout.
@@ -77,7 +195,7 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
       3 a part is missing, or a limit was reached
       4 an approval was denied · 130 interrupted
     """
-    from ba_tui.assembly import connect  # noqa: PLC0415 - --help must not wait for it
+    from ba_tui.assembly import connect  # noqa: PLC0415 - a quarter of a second, and --help needs none
 
     folder = folder_of(cwd)
     order = TeamOrder(
@@ -91,8 +209,8 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
         raise UsageError("The goal is empty.", 'Say what the team is to reach: ba team run "GOAL".')
     if resume and goal.strip():
         raise UsageError("A team that goes on keeps its goal.", "Leave the goal or --resume out.")
-    flags = {"model": model, "permission_mode": permission_mode, "permissions.allow": allow, "max_cost": max_cost}
-    services = connect({key: value for key, value in flags.items() if value}, folder, strict=True)
+    flags = ChatFlags(model=model, permission_mode=permission_mode, allow=allow or None, max_cost=max_cost)
+    services = connect(flags.settings(), folder, strict=True)
     printer = TeamPrinter(output_format, sys.stdout, sys.stderr)
     code = run_loop(_run(services, order, Start(resume=resume, all=True), printer))
     return output_failed(printer.lost, wanted=True) if printer.lost else code
@@ -105,8 +223,6 @@ def roles_(
 ) -> int:
     """Print every role that a team can have; agents can be used as roles too. Broken files say why."""
     from ba_tui.assembly import tools_alone  # noqa: PLC0415 - see run
-    from ba_tui.features.teams.engine.roles import Roles  # noqa: PLC0415 - see run
-    from ba_tui.settings import printable  # noqa: PLC0415 - see run
 
     folder = folder_of(cwd)
     with tools_alone(folder, {}) as tools:
@@ -157,19 +273,16 @@ def dead(
     Exit codes:
       0 ok · 1 no server is set · 2 the server can't be used
     """
-    from ba_tui.features.teams.cli.dead_letters import print_dead_letters  # noqa: PLC0415 - see run
+    # joined
 
     return run_loop(print_dead_letters(folder_of(cwd), as_json=json_))
 
 
 def _one_of(given: str | None, known: tuple[Any, ...], what: str) -> Any:
-    """``given`` when it is one of ``known``. Raises UsageError, naming the nearest."""
+    """Return ``given`` if it is one of ``known``. Raises UsageError with the nearest one."""
     if given is None or given in known:
         return given
-    close = nearest(given, known)
-    raise UsageError(
-        f"There is no {what} {given!r}.", f"Did you mean {close}?" if close else f"Choose one of {', '.join(known)}."
-    )
+    raise UsageError(f"There is no {what} {given!r}.", correction(given, known, f"Choose one of {', '.join(known)}."))
 
 
 async def _run(services: Services, order: TeamOrder, start: Start, printer: TeamPrinter) -> int:
@@ -181,7 +294,7 @@ async def _run(services: Services, order: TeamOrder, start: Start, printer: Team
         await conversation.history()
         if missing := services.setup.missing(conversation.model):
             raise UsageError(missing)
-        teams = conversation.inventory.feature(Teams)
+        teams = conversation.inventory.feature(TeamSession)
         if teams is None:
             raise UsageError("Teams can't be used here.")
         work = await asyncio.to_thread(teams.resume if start.resume else lambda: teams.run(order))
@@ -203,15 +316,15 @@ async def _followed(conversation: Conversation, turn: Turn, printer: TeamPrinter
 
 
 @dataclass
-class Story:
-    """What is to be told of the team at its end."""
+class TeamStory:
+    """The facts of a team for the report at its end."""
 
     team: Team | None = None
     messages: int = 0
     conflicts: dict[str, Conflict] | None = None
 
     def facts(self) -> dict[str, Any]:
-        """The part ``team`` of the JSON."""
+        """Return the part ``team`` of the JSON output."""
         if self.team is None:
             return {}
         members = [
@@ -234,7 +347,7 @@ class TeamPrinter(Printer):
     def __init__(self, format: str, out: TextIO, err: TextIO) -> None:
         super().__init__(format, out, err)
         self._kind = format
-        self.story = Story()
+        self.story = TeamStory()
         self._members: tuple[str, ...] = ()
 
     def event(self, event: Event) -> None:
@@ -255,7 +368,7 @@ class TeamPrinter(Printer):
                 super().event(event)
 
     def _joined(self, team: Team) -> str:
-        """The members, once; nothing while they stay the same."""
+        """Report the members once; nothing while they stay the same."""
         names = tuple(each.name for each in team.members)
         before, self._members = self._members, names
         return ", ".join(name for name in names if name not in before)
@@ -274,8 +387,48 @@ class TeamPrinter(Printer):
 
 
 def conflict_line(conflict: Conflict) -> str:
-    """The conflict in a line: who says what, or what settled it."""
+    """Return one line for a conflict: the claims, or the settlement."""
     if conflict.winner:
         return f"Settled {conflict.key}: {conflict.winner.value} ({conflict.reason})"
     said = ", ".join(f"{each.member} says {one_line(str(each.value), 60)}" for each in conflict.claims)
     return f"Conflict about {conflict.key}: {said}"
+
+
+LINE = 160
+"""Maximum characters of a reason."""
+
+
+async def print_dead_letters(folder: Path, *, as_json: bool) -> int:
+    """Print the dead letters. Raises UsageError if no server is set, StorageError if it can't be used."""
+    settings = team_settings({}, folder)
+    if settings.bus_url is None:
+        hint = "Set team.bus_url. Within one process they last as long as the team."
+        raise UsageError("Messages that nobody could handle are kept on a Redis server, and none is set.", hint)
+    server = RedisServer(settings.bus_url)
+    try:
+        letters = await dead_letters(server)
+    finally:
+        await server.close()
+    if as_json:
+        rows = [
+            {
+                "topic": each.topic,
+                "group": each.group,
+                "reason": each.reason,
+                "id": each.message.id,
+                "from": each.message.sender,
+                "type": each.message.type,
+                "team": each.message.team,
+                "at": each.message.at,
+            }
+            for each in letters
+        ]
+        print_line(json.dumps(rows, indent=2))
+        return 0
+    for each in letters:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.message.at))
+        words = f"{at}  {each.topic}  {each.message.type} from {each.message.sender}: {one_line(each.reason, LINE)}"
+        print_line(paintable(words, newlines=False))
+    if not letters:
+        print_line("Nothing was set aside.")
+    return 0

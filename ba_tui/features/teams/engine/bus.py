@@ -1,36 +1,86 @@
-"""core.ports.bus.MessageBus within one process."""
+"""The bus of a team: its protocol, and the bus within one process."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.bus import Delivery
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork import AgentMessage
 from ba_tui.core.values import frozen
-from ba_tui.features.teams.engine.messages import WORKERS, Trouble, inbox, message
-from ba_tui.features.teams.engine.wire import USUAL, BusLimits, encoded
+from ba_tui.features.teams.engine.messages import USUAL, WORKERS, BusLimits, Trouble, encoded, inbox, message
 
 PASSING = frozenset({WORKERS})
-"""Topics of which only the newest messages matter: nothing is kept for a group that may come."""
+"""Topics of which only the newest messages matter: nothing is stored for groups that subscribe later."""
 NEWEST = 1_000
-"""Messages that a passing topic keeps."""
+"""Number of messages that a PASSING topic keeps."""
 DEAD = 1_000
-"""Dead letters that are kept."""
+"""Number of dead letters that are kept."""
 REMEMBERED = 10_000
-"""Ids of messages that are known to have been published."""
+"""Number of message ids that are remembered to detect duplicates."""
 BUS = "bus"
-"""The sender of what the bus itself has to say."""
+"""Sender of the bus's own messages."""
+
+
+@frozen
+class Delivery:
+    """A message taken from ``topic``; it is delivered again unless acknowledged. ``times``: number of deliveries so
+    far."""
+
+    topic: str
+    message: AgentMessage
+    token: str
+    times: int = 1
+
+
 _Expired: TypeAlias = Callable[[Delivery, str, str], Awaitable[None]]
+
+
+class Deliveries(Protocol):
+    """Messages for one consumer, until the bus is closed."""
+
+    def __aiter__(self) -> Deliveries: ...
+
+    async def __anext__(self) -> Delivery: ...
+
+    async def aclose(self) -> None:
+        """Leave; unacknowledged messages go to another consumer."""
+        ...
+
+
+class MessageBus(Protocol):
+    """Messages by topic, delivered at least once, in the order of each sender. A member's inbox is the topic of its
+    name. Methods raise UsageError for a message that is too large, StorageError if the server stays unreachable."""
+
+    async def publish(self, topic: str, message: AgentMessage) -> AgentMessage:
+        """Send a message and return it with its sequence number. While the server is unreachable, the message is
+        queued."""
+        ...
+
+    def subscribe(self, topic: str, group: str, consumer: str) -> Deliveries:
+        """Return the messages of ``topic``, each for one consumer of ``group``; messages of a dead consumer go to
+        another one."""
+        ...
+
+    async def ack(self, delivery: Delivery, group: str) -> None: ...
+
+    async def renew(self, delivery: Delivery, group: str) -> None:
+        """Extend the lease of a delivery. Consumers that work for long call this from time to time."""
+        ...
+
+    async def dead(self, delivery: Delivery, group: str, reason: str) -> None:
+        """Move a message that cannot be processed to the dead letters."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 @frozen
 class DeadLetter:
-    """A message that nobody could handle, and why."""
+    """A message that no member could process, and why."""
 
     topic: str
     group: str
@@ -39,7 +89,9 @@ class DeadLetter:
 
 
 class MemoryBus:
-    """Its cost for a message does not grow with those before it: what all groups acknowledged is dropped."""
+    """A bus in memory. The cost of a message does not grow over time: messages that all groups acknowledged are
+    dropped.
+    """
 
     def __init__(self, limits: BusLimits = USUAL) -> None:
         self._limits = limits
@@ -50,7 +102,7 @@ class MemoryBus:
         self._closed = False
 
     async def publish(self, topic: str, message: AgentMessage) -> AgentMessage:
-        """See core.ports.bus.MessageBus. A message that was published before, by its id, is not sent again."""
+        """See MessageBus. A message whose id was published before is ignored."""
         if self._closed:
             raise UsageError("The bus of this team is closed.")
         if message.id in self._published:
@@ -68,29 +120,30 @@ class MemoryBus:
         return sent
 
     def subscribe(self, topic: str, group: str, consumer: str) -> Subscription:
-        """See core.ports.bus.MessageBus. The first group of a topic gets what waits there, another what comes from now
-        on."""
+        """See MessageBus. The first group of a topic receives the messages that already wait; later
+        groups receive only new ones.
+        """
         return Subscription(topic, self._topic(topic).joined(group, self._limits), consumer, self._expired)
 
     async def ack(self, delivery: Delivery, group: str) -> None:
-        """See core.ports.bus.MessageBus."""
+        """See MessageBus."""
         self._group(delivery, group).settled(delivery.token)
 
     async def renew(self, delivery: Delivery, group: str) -> None:
-        """See core.ports.bus.MessageBus."""
+        """See MessageBus."""
         self._group(delivery, group).renewed(delivery.token)
 
     async def dead(self, delivery: Delivery, group: str, reason: str) -> None:
-        """See core.ports.bus.MessageBus."""
+        """See MessageBus."""
         if self._group(delivery, group).settled(delivery.token):
             await self._expired(delivery, group, reason)
 
     def dead_letters(self) -> Sequence[DeadLetter]:
-        """Those that were set aside, oldest first."""
+        """Return the dead letters, oldest first."""
         return tuple(self._dead)
 
     def waiting(self, topic: str) -> int:
-        """Return how many messages ``topic`` holds that some group has not acknowledged."""
+        """Return the number of messages in ``topic`` that some group has not acknowledged."""
         return self._topic(topic).waiting
 
     async def close(self) -> None:
@@ -119,7 +172,9 @@ class MemoryBus:
 
 
 def obituary(dead: AgentMessage, group: str, reason: str) -> AgentMessage | None:
-    """What the sender of a request learns when nobody could handle it. Its id is the same each time."""
+    """Return the message that tells the sender of a request that no member could process it. The message id is
+    deterministic.
+    """
     if dead.type != "task_request" or dead.sender == BUS:
         return None
     task = str(dead.content.get("task", ""))
@@ -128,7 +183,9 @@ def obituary(dead: AgentMessage, group: str, reason: str) -> AgentMessage | None
 
 
 class Subscription:
-    """What comes to one consumer. Close it: what it had taken and not acknowledged then goes to another at once."""
+    """The message stream of one consumer. Closing it releases its unacknowledged messages to other consumers
+    immediately.
+    """
 
     def __init__(self, topic: str, group: _Group, consumer: str, expired: _Expired) -> None:
         self._topic = topic
@@ -159,7 +216,7 @@ def too_often(deliveries: int) -> str:
 
 
 class _Topic:
-    """The groups of a topic; while it has none, what was published waits."""
+    """The groups of a topic; without any group, published messages wait."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -171,7 +228,7 @@ class _Topic:
         return max((group.waiting for group in self.groups.values()), default=len(self._early))
 
     def check(self, most: int) -> None:
-        """Raises UsageError when no more messages fit."""
+        """Check that the topic has room for another message. Raises UsageError."""
         if self.waiting >= most:
             raise full(self.name, most)
 
@@ -197,7 +254,7 @@ def full(topic: str, most: int) -> UsageError:
 
 
 class _Taken:
-    """A message on its way: taken by ``consumer`` until ``until``, on the clock of the loop."""
+    """A delivered message, reserved for ``consumer`` until ``until`` on the event loop's clock."""
 
     __slots__ = ("consumer", "message", "times", "token", "until")
 
@@ -210,7 +267,7 @@ class _Taken:
 
 
 class _Group:
-    """Hands each message to one consumer. What must be delivered again goes before what is new."""
+    """Delivers each message to one consumer. Redeliveries come before new messages."""
 
     def __init__(self, name: str, limits: BusLimits, fresh: deque[AgentMessage]) -> None:
         self.name = name
@@ -235,7 +292,7 @@ class _Group:
         self._wake()
 
     async def take(self, consumer: str) -> _Taken | None:
-        """The next message for ``consumer``; None once the bus is closed."""
+        """Wait for the next message for ``consumer``; return None once the bus is closed."""
         while not self._closed:
             if self._again or self._fresh:
                 return self._lend(consumer)
@@ -245,16 +302,16 @@ class _Group:
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
-                    # It was woken for a message that it does not take.
+                    # The consumer was cancelled after it was woken: wake another for the message.
                     self._wake()
                 raise
         return None
 
     def settled(self, token: str) -> bool:
-        """False when it had been settled before."""
+        """Mark a delivery as settled; return False if it was settled before."""
         if self._taken.pop(token, None):
             return True
-        # Its lease ended, and nobody else has taken it yet.
+        # The lease ended, and no other consumer has taken the message yet.
         late = next((taken for taken in self._again if taken.token == token), None)
         if late:
             self._again.remove(late)
@@ -296,7 +353,7 @@ class _Group:
             self._timer = loop.call_at(taken.until, self._lapse)
 
     def _lapse(self) -> None:
-        """Take back what was not acknowledged in time."""
+        """Release messages that were not acknowledged in time."""
         loop = asyncio.get_running_loop()
         self._timer = None
         late: list[_Taken] = []
@@ -308,7 +365,7 @@ class _Group:
         self._return(late)
 
     def _return(self, lent: Sequence[_Taken]) -> None:
-        """In the order in which they were published, before what is waiting to be delivered again later."""
+        """Put messages back in publication order, before those that wait for a later redelivery."""
         for taken in lent:
             del self._taken[taken.token]
         self._again = deque(sorted([*self._again, *lent], key=lambda taken: int(taken.token)))
@@ -321,3 +378,50 @@ class _Group:
             if not waiter.done():
                 waiter.set_result(None)
                 return
+
+
+class AcceptedResults(Protocol):
+    """Record of tasks by their idempotency key: who began each, and its accepted response. Methods raise
+    StorageError.
+    """
+
+    async def find(self, key: str) -> AgentMessage | None:
+        """Return the accepted response, or None."""
+        ...
+
+    async def first(self, key: str, response: AgentMessage) -> AgentMessage:
+        """Return the accepted response: ``response``, unless another was stored before."""
+        ...
+
+    async def begin(self, key: str, member: str) -> str:
+        """Record that ``member`` begins the task. Return the member that began it before without ending it, or ""."""
+        ...
+
+    async def ended(self, key: str) -> None:
+        """Record that the member that began the task has reported its outcome."""
+        ...
+
+
+class MemoryAccepted:
+    """Accepted for members of one process."""
+
+    def __init__(self) -> None:
+        self._responses: OrderedDict[str, AgentMessage] = OrderedDict()
+        self._begun: dict[str, str] = {}
+
+    async def find(self, key: str) -> AgentMessage | None:
+        return self._responses.get(key)
+
+    async def first(self, key: str, response: AgentMessage) -> AgentMessage:
+        winner = self._responses.setdefault(key, response)
+        while len(self._responses) > REMEMBERED:
+            self._responses.popitem(last=False)
+        return winner
+
+    async def begin(self, key: str, member: str) -> str:
+        before = self._begun.get(key, "")
+        self._begun[key] = member
+        return before
+
+    async def ended(self, key: str) -> None:
+        self._begun.pop(key, None)

@@ -1,28 +1,28 @@
-"""Hands work to members over the bus, watches over it, and takes the first valid result: a lead of a team.
+"""A lead's desk: distributes work over the bus, watches its members, and takes the first valid result.
 
-A team of more than eight members has several desks, each with an inbox of its own; members pull from the topics of
-their roles, whoever asked.
+A team of more than eight members has several desks, each with its own inbox; members pull from the topics of their
+roles, regardless of the desk that sent the request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import glob
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 from ba_tui.core.errors import BaError, StorageError, UsageError
-from ba_tui.core.ports.bus import Delivery, MessageBus
-from ba_tui.core.teamwork.teams import AgentMessage, Member, MessageType
+from ba_tui.core.teamwork import AgentMessage, Member, MessageType
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.features.teams.engine.accepted import Accepted, MemoryAccepted
-from ba_tui.features.teams.engine.asking.approvals import Answers, Attending, nobody
-from ba_tui.features.teams.engine.board import Board
-from ba_tui.features.teams.engine.facts import Fact
-from ba_tui.features.teams.engine.jobs import HandingOut, Job, Outcome, claim_of, outcome_of
+from ba_tui.features.teams.engine.approvals import Answers, Attending, nobody
+from ba_tui.features.teams.engine.bus import AcceptedResults, Delivery, MemoryAccepted, MessageBus
+from ba_tui.features.teams.engine.conflicts import ConflictSettler
+from ba_tui.features.teams.engine.facts import LONGEST_VALUE, StatedFact, as_fact
+from ba_tui.features.teams.engine.jobs import HandingOut, JobOutcome, TeamJob, claim_of, outcome_of
 from ba_tui.features.teams.engine.leases import ENDED, LEASED
 from ba_tui.features.teams.engine.messages import (
     WORKERS,
@@ -40,37 +40,135 @@ from ba_tui.features.teams.engine.messages import (
     team_topic,
     work_topic,
 )
-from ba_tui.features.teams.engine.watching import TeamWatch
+from ba_tui.features.teams.engine.shared_context import Item, SharedContext, checked_item
+from ba_tui.features.teams.engine.watching import LONGEST, TeamWatch
+
+LISTED = 50
+"""Maximum number of item names in a member's prompt."""
+
+
+class Board:
+    """The lead's view of shared items: reports changes to the members whose work depends on them, and compares facts.
+
+    A number, a boolean or one line of text is a fact: the statements of several members are compared, and the item
+    gets the settled value. Every other item can be changed by any member that read its newest version. ``sent`` is
+    called with each message to a member.
+    """
+
+    def __init__(
+        self, shared: SharedContext, bus: MessageBus, settling: ConflictSettler, sent: Callable[[AgentMessage], object]
+    ) -> None:
+        self._shared = shared
+        self._bus = bus
+        self._settling = settling
+        self._sent = sent
+        self._needs: dict[str, set[str]] = {}
+
+    def needs(self, member: str, keys: Sequence[str]) -> None:
+        """Record that the work of ``member`` depends on these items until it ends."""
+        held = self._needs.setdefault(member, set())
+        held.update(keys)
+        self._shared.cares(member, *(glob.escape(key) for key in held))
+
+    def ended(self, member: str) -> None:
+        """Forget the dependencies of ``member``, whose work has ended."""
+        self._needs.pop(member, None)
+        self._shared.cares(member)
+
+    def heard(self, member: str, share: Share) -> None:
+        """Process an item that ``member`` wrote. Follow-up work runs in the background."""
+        self.needs(member, (share.key,))
+        self._settling.beside(self._written(member, share, self._shared.told(share, member)))
+
+    async def _written(self, member: str, share: Share, told: Sequence[AgentMessage]) -> None:
+        with contextlib.suppress(BaError):
+            for each in told:
+                self._sent(await self._bus.publish(inbox(each.receiver), each))
+        if fact := fact_of(share):
+            await self._settling.state(member, (fact,))
+            await self.keep((share.key,))
+
+    async def keep(self, keys: Sequence[str]) -> None:
+        """Write the settled values of these keys into their items, for example the winner of a conflict."""
+        if self._settling.held:
+            return
+        for key in keys:
+            found = self._settling.claims.counts(key)
+            now = None if found is None else await self._shared.read(key)
+            if found is None or (now and now.value == found.value):
+                continue
+            value = found.value
+
+            async def changed(before: object, value: object = value) -> object:
+                return value
+
+            # A value that no item can store is still settled, and every prompt includes it.
+            with contextlib.suppress(BaError):
+                await self._shared.change(key, changed, found.member)
+
+    async def listed(self) -> Sequence[str]:
+        """Return one line for each item that is not a settled fact; prompts include settled facts in full."""
+        known = set(self._settling.claims.keys)
+        with contextlib.suppress(BaError):
+            items = [item for item in await self._shared.all() if item.key not in known]
+            return [f"- {item.key} (version {item.version}, by {item.by})" for item in items[:LISTED]]
+        return ()
+
+
+def shared_before(messages: Sequence[AgentMessage]) -> tuple[Item, ...]:
+    """Return the items that members shared in an earlier run, read from its messages. Texts that were cut in the
+    messages are left out, because a cut value would be wrong.
+    """
+    found: dict[str, Item | None] = {}
+    for each in messages:
+        with contextlib.suppress(UsageError):
+            share = content(Share, each)
+            if share.kind == "item" and share.version:
+                whole = not (isinstance(share.value, str) and len(share.value) >= LONGEST)
+                item = {"key": share.key, "value": share.value, "version": share.version, "by": share.by, "at": each.at}
+                found[share.key] = checked_item(item) if whole else None
+    return tuple(item for item in found.values() if item)
+
+
+def fact_of(share: Share) -> StatedFact | None:
+    """Return the fact that an item states; None for lists, objects and texts of several lines."""
+    if isinstance(share.value, str) and ("\n" in share.value or len(share.value) > LONGEST_VALUE):
+        return None
+    return as_fact({"key": share.key, "value": share.value})
+
 
 DOING = 80
-"""Characters of what a member does, as lists show it."""
+"""Maximum characters of a member's current activity in lists."""
 CLIP = 4_000
-"""Characters of what an earlier attempt found that the next one is told."""
+"""Maximum characters of an earlier attempt's findings in the next attempt's prompt."""
 MOST_HEARD, MOST_MEMBERS = 10_000, 500
-"""Names whose signs of life are kept, and members that a team shows: anybody on the server may make up names."""
+"""Limits for names whose heartbeats are remembered and for members shown: any process with access to the server can
+invent names.
+"""
 LOOKS = 8
-"""How often the holder of a task is looked after within the time that it may be silent."""
+"""Number of checks on the holder of a task within its allowed silence."""
 
 
 Confirming: TypeAlias = Callable[[str], Awaitable[bool]]
 
 
 async def no(text: str) -> bool:
-    """Where nobody is asked."""
+    """Deny: no user can be asked here."""
     return False
 
 
 @frozen
 class DeskMeans:
-    """``heard`` is called with a member and what it states besides responses. ``confirm`` asks whether work is to be
-    done again that may have changed something before its member vanished. ``accepted``: which result of a job counts,
-    also for a lead that goes on later. ``may``: whether a member may send messages of a type.
-    ``attending``: see TeamMeans."""
+    """Callbacks of a desk. ``heard`` is called with a member and its statements outside of responses. ``confirm`` asks
+    whether to repeat work that may have changed something before its member vanished. ``accepted`` decides which result
+    of a job is final, also after a lead is resumed. ``may``: whether a member may send a message type. ``attending``:
+    see TeamMeans.
+    """
 
     bus: MessageBus
-    heard: Callable[[str, Sequence[Fact]], None]
+    heard: Callable[[str, Sequence[StatedFact]], None]
     confirm: Confirming = no
-    accepted: Accepted = field(default_factory=MemoryAccepted)
+    accepted: AcceptedResults = field(default_factory=MemoryAccepted)
     board: Board | None = None
     may: Callable[[str, MessageType], bool] = lambda member, type: True
     attending: Attending = nobody
@@ -87,7 +185,7 @@ class _Open:
 
 
 class _Bids:
-    """Offers for one task, until all ``members`` have answered; others were not asked."""
+    """Bids for one task; complete once all ``members`` have answered. Other members were not asked."""
 
     def __init__(self, members: Sequence[str]) -> None:
         self._waiting = set(members)
@@ -103,8 +201,8 @@ class _Bids:
             self.complete.set()
 
 
-class Desk:
-    """One lead: ``name`` is its inbox."""
+class LeadDesk:
+    """One lead; ``name`` is its inbox."""
 
     def __init__(self, name: str, means: DeskMeans, watch: TeamWatch, rules: HandingOut) -> None:
         self.name = name
@@ -130,7 +228,7 @@ class Desk:
 
     @property
     def open(self) -> int:
-        """Tasks that wait for an answer."""
+        """Return the number of tasks that wait for an answer."""
         return len(self._requests)
 
     def start(self) -> None:
@@ -138,7 +236,7 @@ class Desk:
         self.listening = [asyncio.create_task(self._listen(topic)) for topic in topics]
 
     async def close(self) -> None:
-        """Take back what is still out, and stop to listen."""
+        """Withdraw open requests and stop listening."""
         for waiting in list(self._requests.values()):
             with contextlib.suppress(BaError):
                 await self._withdraw(waiting)
@@ -151,14 +249,14 @@ class Desk:
             task.cancel()
         await asyncio.gather(*self.listening, return_exceptions=True)
 
-    async def do(self, job: Job) -> Outcome:
-        """Have ``job`` done by a member: handed out anew when its member fails or falls silent, with what it had found.
+    async def do(self, job: TeamJob) -> JobOutcome:
+        """Have a member do ``job``; when the member fails or falls silent, another one continues from its findings.
 
-        A job that has an accepted result is not done again. Raises BaError when the bus can't be used.
+        A job with an accepted result is not repeated. Raises BaError when the bus can't be used.
         """
         if found := await self._accepted(job.key):
             return found
-        partial, errors, last = "", list[str](), Outcome(ok=False)
+        partial, errors, last = "", list[str](), JobOutcome(ok=False)
         for attempt in range(1, self._rules.attempts + 1):
             last = await self._attempt(job, attempt, partial)
             if last.ok:
@@ -170,12 +268,12 @@ class Desk:
                     break
                 job = replace(job, again=True)
             if job.to:
-                # The winner of the bids failed: anybody may go on.
+                # The winning bidder failed: any member may continue.
                 job = replace(job, to="")
         return replace(last, report=partial, error="; ".join(dict.fromkeys(errors)), attempts=self._rules.attempts)
 
-    async def bids(self, job: Job, members: Sequence[str], seconds: float = 1.0) -> Sequence[tuple[str, Bid]]:
-        """What ``members`` offer for ``job``, as far as they answer within ``seconds``."""
+    async def bids(self, job: TeamJob, members: Sequence[str], seconds: float = 1.0) -> Sequence[tuple[str, Bid]]:
+        """Return the bids of ``members`` for ``job`` that arrive within ``seconds``."""
         self._bids[job.task] = found = _Bids(members)
         asked = ContextRequest("bids", job.description, job.task)
         for member in members:
@@ -185,7 +283,7 @@ class Desk:
         del self._bids[job.task]
         return found.offers
 
-    async def _attempt(self, job: Job, attempt: int, partial: str) -> Outcome:
+    async def _attempt(self, job: TeamJob, attempt: int, partial: str) -> JobOutcome:
         end = time.time() + self._rules.deadline
         made = TaskRequest(
             job.task, job.prompt, job.description, job.expected, job.role,
@@ -207,17 +305,17 @@ class Desk:
                     with contextlib.suppress(BaError):
                         await asyncio.shield(self._withdraw(waiting))
 
-    async def _request(self, made: TaskRequest, job: Job, number: int) -> AgentMessage:
+    async def _request(self, made: TaskRequest, job: TeamJob, number: int) -> AgentMessage:
         to = message(made, self.name, job.to or job.role, team=self._watch.team.id)
-        # Two copies are two pieces of work, of which one result counts.
+        # Two members work independently, and one result is accepted.
         to = replace(to, idempotency_key=f"{job.key}/{number}" if number else job.key)
         self._requests[to.id] = _Open(to, holder=job.to)
         self._answers[to.id] = asyncio.get_running_loop().create_future()
         await self._send(to, inbox(job.to) if job.to else work_topic(job.role))
         return to
 
-    async def _first_valid(self, key: str, sent: Sequence[AgentMessage], end: float) -> Outcome:
-        waiting, last = {self._answers[each.id]: each.id for each in sent}, Outcome(ok=False)
+    async def _first_valid(self, key: str, sent: Sequence[AgentMessage], end: float) -> JobOutcome:
+        waiting, last = {self._answers[each.id]: each.id for each in sent}, JobOutcome(ok=False)
         stood = self._watch.stood()
         while waiting:
             left = end - time.time() + self._watch.stood() - stood
@@ -236,16 +334,16 @@ class Desk:
                     last = silent
         return last
 
-    async def _accepted(self, key: str) -> Outcome | None:
-        """The result of a job that was accepted before: by this lead, or by the one that it goes on for."""
+    async def _accepted(self, key: str) -> JobOutcome | None:
+        """Return the job's earlier accepted result: from this lead, or from the run that it resumes."""
         with contextlib.suppress(StorageError, UsageError):
             if found := await self._means.accepted.find(key):
                 outcome = outcome_of(found, content(TaskResponse, found))
                 return outcome if outcome.ok else None
         return None
 
-    async def _first(self, key: str, outcome: Outcome, response: AgentMessage) -> Outcome:
-        """The accepted result: ``outcome``, unless another member's was written before."""
+    async def _first(self, key: str, outcome: JobOutcome, response: AgentMessage) -> JobOutcome:
+        """Return the accepted result: ``outcome``, unless another member's was stored before."""
         with contextlib.suppress(StorageError, UsageError):
             winner = await self._means.accepted.first(key, response)
             if winner.id != response.id:
@@ -253,8 +351,10 @@ class Desk:
                 return before if before.ok else outcome
         return outcome
 
-    def _silent(self, request: str) -> Outcome | None:
-        """Why nothing more is to be expected of a request; None while somebody works on it or may take it."""
+    def _silent(self, request: str) -> JobOutcome | None:
+        """Return why no answer to a request can be expected any more; None while a member works on it or may still take
+        it.
+        """
         found, now = self._requests[request], time.monotonic()
         since = self._heard.get(found.holder, found.since) if found.holder else found.since
         if now - max(since, found.since) <= self._rules.patience:
@@ -262,11 +362,11 @@ class Desk:
         if found.holder:
             self._watch.member(found.holder, activity="error", doing="does not answer")
             silent = f"no sign of life for {self._rules.patience:g} s"
-            return Outcome(ok=False, report=found.partial, member=found.holder, error=silent)
+            return JobOutcome(ok=False, report=found.partial, member=found.holder, error=silent)
         role = str(found.request.content.get("role", ""))
         if self._alive(role):
             return None
-        return Outcome(ok=False, error=f"no member of the role {role} answers")
+        return JobOutcome(ok=False, error=f"no member of the role {role} answers")
 
     def _alive(self, role: str) -> int:
         least = time.monotonic() - self._rules.patience
@@ -290,11 +390,11 @@ class Desk:
                 await self._bus.ack(delivery, self.name)
 
     def _take(self, delivery: Delivery) -> None:
-        """What another process wrote may be anything: a message that is wrong changes nothing."""
+        """Process a message. Another process may have written anything: an invalid message changes nothing."""
         received = delivery.message
         if received.sender == self.name:
             return
-        # Other teams may use the same server; a worker's sign of life belongs to none.
+        # Other teams may use the same server; a worker's heartbeat belongs to no team.
         if received.team not in {self._watch.team.id, ""}:
             return
         if received.sender in self._heard or len(self._heard) < MOST_HEARD:
@@ -308,13 +408,15 @@ class Desk:
             self._watch.message(received)
 
     def _refuse(self, received: AgentMessage) -> None:
-        """Say once that a member sent what its role may not send."""
+        """Report once that a member sent a message type that its role may not send."""
         if (received.sender, received.type) not in self._refused:
             self._refused.add((received.sender, received.type))
             self._watch.say(f"{received.sender} sent {received.type}, which its role may not send: it does not count.")
 
     def _understood(self, received: AgentMessage) -> None:
-        """Raises UsageError for content that is not what its type says, or of another version."""
+        """Return the content of a message. Raises UsageError when it does not fit its type or has another protocol
+        version.
+        """
         check_protocol(received)
         sender = received.sender
         match received.type:
@@ -355,7 +457,7 @@ class Desk:
                 pass
 
     def _name_lenders(self, received: AgentMessage) -> None:
-        """Tell a member who lends tools now."""
+        """Send a member the names of the current lenders."""
         least = time.monotonic() - self._rules.patience
         alive = [each for each in self._lenders if each != received.sender and self._heard.get(each, 0.0) >= least]
         said = message(Share(self.name, sorted(alive), kind="lenders"), self.name, received.sender, about=received)
@@ -385,7 +487,7 @@ class Desk:
 
     def _answered(self, received: AgentMessage, response: TaskResponse) -> None:
         waiting = self._answers.get(received.correlation_id)
-        # A second answer, or one to work that was given to another meanwhile, counts for nothing.
+        # A second answer, or one to work that was reassigned meanwhile, is ignored.
         if waiting is not None and not waiting.done():
             waiting.set_result((received, response))
             self._questions.withdraw(received.sender)

@@ -1,4 +1,4 @@
-"""Facts that members state at the end of their reports: read leniently, as weak models write them. Pure.
+"""Facts at the end of members' reports, parsed leniently because weak models write them inexactly. Pure.
 
 A report may end with::
 
@@ -20,16 +20,16 @@ from ba_tui.core.text.wording import clipped
 from ba_tui.core.values import frozen
 
 MOST = 50
-"""Facts of one report; what follows is left out."""
+"""Maximum facts of one report; further ones are ignored."""
 LONGEST_KEY, LONGEST_VALUE = 60, 300
 USUAL = 0.5
-"""The confidence of a fact that names none."""
+"""The default confidence of a fact."""
 ASKED = (
     "End your report with the facts that others must agree with, one a line, under a line that says Facts, such as\n"
     "Facts:\n- short_key: value (confidence 0.9)\nUse the same key for the same thing. Leave the list out when there "
     "are none."
 )
-"""What members are told of the form."""
+"""The part of members' prompts that describes the form of facts."""
 _HEAD = regex(r"(?im)^[\s>#*_]*(?:key |shared )?facts[*_]*\s*:[*_\s]*$")
 _LINE = regex(r"^[\s>]*(?:[-*•+]|\d+[.)])?\s*[`*_\"]*([^\s:=`*\"][^:=`*\"]{0,80}?)[`*_\"]*\s*[:=]\s*[*_]*(.+?)\s*$")
 _SURE = regex(r"(?i)[\s,;]*[(\[]?\s*confidence\s*[:=]?\s*(1(?:\.0+)?|0?\.\d+|0|\d{1,3}\s*%)\s*[)\]]?\s*$")
@@ -45,7 +45,7 @@ _BY_MARK = {"$": "usd", "€": "eur", "£": "gbp", "%": "%", "percent": "%"}
 
 
 @frozen
-class Fact:
+class StatedFact:
     """``confidence`` from 0 to 1."""
 
     key: str
@@ -54,17 +54,17 @@ class Fact:
 
 
 @frozen
-class Figure:
-    """A number with its unit in lower case, empty where none was written."""
+class StatedFigure:
+    """A number with its unit in lower case; an empty unit where none was written."""
 
     number: float
     unit: str = ""
 
 
-def facts_in(report: str) -> tuple[str, Sequence[Fact]]:
-    """Return the report without its block of facts, and the facts; the last one of a key counts.
+def facts_in(report: str) -> tuple[str, Sequence[StatedFact]]:
+    """Return the report without its block of facts, and the facts; the last fact of a key wins.
 
-    What does not look like a fact is left out. A report without a block comes back as it is.
+    Lines that are not facts are left out. A report without a block is returned unchanged.
     """
     body, found = _from_json(report)
     if found is None:
@@ -73,8 +73,8 @@ def facts_in(report: str) -> tuple[str, Sequence[Fact]]:
     return body, tuple(named.values())[:MOST]
 
 
-def as_fact(value: Any) -> Fact | None:
-    """The fact that a mapping with key, value and confidence states; None for anything else."""
+def as_fact(value: Any) -> StatedFact | None:
+    """Return the fact in a mapping with key, value and confidence; None for anything else."""
     if not isinstance(value, dict):
         return None
     found = cast("dict[str, Any]", value)
@@ -85,20 +85,20 @@ def as_fact(value: Any) -> Fact | None:
         said = clipped(" ".join(said.split()), LONGEST_VALUE)
     if isinstance(said, float) and said != said:
         return None
-    return Fact(key, said, _confidence(found.get("confidence"))) if said != "" else None
+    return StatedFact(key, said, _confidence(found.get("confidence"))) if said != "" else None
 
 
 def key_of(text: str) -> str:
-    """``text`` as a key: ``Orders in March`` and ``orders-in-march`` are one."""
+    """Normalize ``text`` as a key: ``Orders in March`` and ``orders-in-march`` are equal."""
     return _NOT_KEY.sub("_", text.strip().casefold()).strip("_")[:LONGEST_KEY]
 
 
-def figure_of(value: Any) -> Figure | None:
-    """The number that ``value`` is, such as ``1,240 EUR`` or ``1.2 million``; None for words."""
+def figure_of(value: Any) -> StatedFigure | None:
+    """Return ``value`` as a number, such as ``1,240 EUR`` or ``1.2 million``; None for words."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return Figure(float(value)) if abs(value) < 1e300 else None
+        return StatedFigure(float(value)) if abs(value) < 1e300 else None
     if not isinstance(value, str) or not (found := _FIGURE.match(value.strip().strip("~≈").strip())):
         return None
     before, digits, unit = (found[1] or "").strip().casefold(), found[2], found[3].strip(" .").casefold()
@@ -107,14 +107,14 @@ def figure_of(value: Any) -> Figure | None:
     if word in _TIMES:
         number, unit = number * _TIMES[word], rest
     unit = unit or before
-    return Figure(number, _BY_MARK.get(unit, unit))
+    return StatedFigure(number, _BY_MARK.get(unit, unit))
 
 
 def _grouping(digits: str) -> str:
     return "".join(letter for letter in digits if letter.isdigit() or letter in ".+-")
 
 
-def _from_json(report: str) -> tuple[str, Sequence[Fact] | None]:
+def _from_json(report: str) -> tuple[str, Sequence[StatedFact] | None]:
     start = report.rfind('"facts"')
     start = report.rfind("{", 0, start) if start >= 0 else -1
     if start < 0:
@@ -131,17 +131,17 @@ def _from_json(report: str) -> tuple[str, Sequence[Fact] | None]:
 
 
 def _unfenced(text: str, where: Literal["start", "end"] = "end") -> str:
-    """``text`` without the fence that stood around a block next to it."""
+    """Return ``text`` without the code fence that surrounded a neighbouring block."""
     text = text.strip()
     return (_FENCE_BEFORE if where == "end" else _FENCE_AFTER).sub("", text).strip()
 
 
-def _from_lines(report: str) -> tuple[str, Sequence[Fact]]:
+def _from_lines(report: str) -> tuple[str, Sequence[StatedFact]]:
     heads = list(_HEAD.finditer(report))
     if not heads:
         return report, ()
     head = heads[-1]
-    found, rest = list[Fact](), list[str]()
+    found, rest = list[StatedFact](), list[str]()
     lines = iter(report[head.end() :].splitlines())
     for line in lines:
         if fact := _fact(line):
@@ -155,7 +155,7 @@ def _from_lines(report: str) -> tuple[str, Sequence[Fact]]:
     return "\n\n".join(filter(None, (body, "\n".join(rest).strip()))), found
 
 
-def _fact(line: str) -> Fact | None:
+def _fact(line: str) -> StatedFact | None:
     found = _LINE.match(line)
     if not found:
         return None
@@ -176,7 +176,7 @@ def _confidence(value: Any) -> float:
     return min(max(number, 0.0), 1.0) if number == number else USUAL
 
 
-def fact_lines(facts: Sequence[Fact]) -> Iterator[str]:
-    """The facts as members read them."""
+def fact_lines(facts: Sequence[StatedFact]) -> Iterator[str]:
+    """Return the facts as lines for prompts."""
     for fact in facts:
         yield f"- {fact.key}: {fact.value}"

@@ -1,7 +1,7 @@
-"""What a member lends: tools that others ask for, lease for a time and call here, until the lease is taken back.
+"""Lending of tools: other members ask for tools, lease them for a time, and call them here until the lease ends.
 
-The lender runs each call itself, within its own guards and within the ceilings of both: a lease is a permission to ask,
-never one to do more than the lender or the borrower may. Each step is written down, and told to the lead.
+The lender runs each call itself, within its own guards and within the permissions of both members: a lease never allows
+more than the lender or the borrower may do. Each step is logged and reported to the lead.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.calls import run_call
-from ba_tui.core.effects import Ceiling, Effect
+from ba_tui.core.effects import AgentCeiling, Effect
 from ba_tui.core.errors import BaError, StopTurn, UsageError
 from ba_tui.core.messages import ToolUse
-from ba_tui.core.ports.bus import MessageBus
-from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.core.text.ranking import matching
-from ba_tui.core.text.wording import clipped, one_line
+from ba_tui.core.teamwork import AgentMessage
+from ba_tui.core.text.wording import clipped, matching, one_line
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.features.teams.engine.approvals import NoAnswer, Requests
+from ba_tui.features.teams.engine.bus import MessageBus
 from ba_tui.features.teams.engine.messages import (
     Bid,
     Content,
@@ -43,26 +43,31 @@ from ba_tui.features.teams.engine.messages import (
 
 log = logging.getLogger(__name__)
 LONGEST = 3_600.0
-"""Seconds of the longest lease."""
+"""Maximum duration of a lease in seconds."""
 AT_ONCE = 100
-"""Leases that a member has given at the same time."""
+"""Maximum number of simultaneous leases of one lender."""
 AUDITED = 1_000
 ANSWERS = 200
-"""Results that are kept for requests that are made again."""
+"""Number of results that are kept for repeated requests."""
 OFFERED = 10
 LARGEST = 50_000
-"""Characters of one result, and of what describes a tool."""
+"""Maximum characters of one result, and of a tool's description."""
 DESCRIBED = 4_000
+NAMED = 60
+"""Maximum characters of a tool's name in a refusal."""
+NOTED = 200
+"""Maximum characters of names, and of a call's subject, in one audit line."""
 LEASED, ENDED = "leases", "team_ended"
-"""Kinds of shared information: a step of a lease, told to the lead; and the lead says that its team has ended."""
+"""Kinds of shared information: a lease step reported to the lead, and the lead's report that its team has ended."""
 At: TypeAlias = Callable[[Callable[[Branch], Awaitable[Content]]], Coroutine[Any, Any, Content]]
 Step: TypeAlias = Literal["leased", "called", "denied", "expired", "revoked"]
 
 
 @frozen
 class Lease:
-    """``until`` in seconds since the epoch, on the lender's clock. ``lead``: for whom the borrower works.
-    ``described``: what a borrower must know of each tool."""
+    """A lease. ``until``: seconds since the epoch on the lender's clock. ``lead``: the lead that the borrower works
+    for. ``described``: description and schema of each tool.
+    """
 
     id: str
     lender: str
@@ -75,7 +80,7 @@ class Lease:
 
 @frozen
 class AuditLine:
-    """What became of a lease; ``about``: what a call was about, such as a path."""
+    """One step of a lease; ``about``: the subject of a call, such as a path."""
 
     step: Step
     borrower: str
@@ -86,35 +91,36 @@ class AuditLine:
     at: float = field(default_factory=time.time)
 
 
-class Denied(UsageError):
-    """A tool is not lent, or a lease does not hold any more."""
+class LeaseDenied(UsageError):
+    """A tool is not lent, or a lease is no longer valid."""
 
     kind = "denied"
 
 
 @frozen
-class Lending:
-    """What a member lends: those of ``lent`` that ``tool`` finds, which stand within the lender's guards. ``at`` lets
-    work be done on a branch of the lender's. ``beat``: seconds between two signs that a call still runs."""
+class LenderTools:
+    """What a member lends: the tools of ``lent`` that ``tool`` finds, inside the lender's guards. ``at`` runs work on a
+    branch of the lender. ``beat``: seconds between two signs that a call still runs.
+    """
 
     tool: Callable[[str], Tool | None]
     lent: tuple[str, ...]
-    ceiling: Ceiling
+    ceiling: AgentCeiling
     at: At
     beat: float = 5.0
 
 
 def asks_lender(received: AgentMessage) -> bool:
-    """Whether the message is for who lends tools."""
+    """Return whether the message is a request to a lender."""
     kind = received.content.get("kind")
     asked = received.type == "context_request" and kind in {"capability", "lease", "call"}
     return asked or (received.type == "information_share" and kind == ENDED)
 
 
 class Lender:
-    """``name`` is the member's."""
+    """Lends the tools of the member ``name``."""
 
-    def __init__(self, name: str, bus: MessageBus, lending: Lending) -> None:
+    def __init__(self, name: str, bus: MessageBus, lending: LenderTools) -> None:
         self._name = name
         self._bus = bus
         self._lending = lending
@@ -125,18 +131,19 @@ class Lender:
         self._telling: set[asyncio.Task[None]] = set()
 
     def audit(self) -> Sequence[AuditLine]:
-        """What was asked of this lender and what became of it, oldest first."""
+        """Return all requests to this lender and their outcomes, oldest first."""
         return tuple(self._audit)
 
     def leases(self) -> Sequence[Lease]:
-        """Those that hold now."""
+        """Return the leases that are valid now."""
         for lease in [each for each in self._leases.values() if each.until <= time.time()]:
             self._end(lease, "expired")
         return tuple(self._leases.values())
 
     async def handle(self, received: AgentMessage) -> bool:
-        """Answer a request of another member; False for what is no business of leases. A request that is made again
-        under its key gets the same answer, and its call is not made twice."""
+        """Answer another member's request; return False if it is not about leases. A repeated request with the same key
+        gets the same answer, and its call runs only once.
+        """
         if not asks_lender(received):
             return False
         if received.type == "information_share":
@@ -158,13 +165,13 @@ class Lender:
         await self._bus.publish(inbox(received.sender), answer)
 
     async def _ended(self, received: AgentMessage) -> None:
-        """Take back what the members of a team hold that has ended."""
+        """Revoke the leases of a team that has ended."""
         team = team_of(received.sender)
-        for lease in [each for each in self._leases.values() if team and team_of(each.lead) == team]:
+        for lease in [each for each in self._leases.values() if team_of(each.lead) == team]:
             await self.revoke(lease.id, "The team has ended.")
 
     async def revoke(self, lease: str, reason: str = "") -> bool:
-        """Take a lease back: what runs under it is stopped, and its borrower is told. False when there is none."""
+        """Revoke a lease: stop its calls and notify its borrower. Return False if there is no such lease."""
         found = self._leases.get(lease)
         if found is None:
             return False
@@ -178,7 +185,7 @@ class Lender:
         await self._bus.publish(inbox(lease.borrower), message(told, self._name, lease.borrower, team=team))
 
     async def close(self) -> None:
-        """Take all leases back. Every call is stopped before the first borrower is told, as the bus may be slow."""
+        """Revoke all leases. All calls are stopped before the first borrower is notified, as the bus may be slow."""
         leases, reason = list(self._leases.values()), "The lender leaves."
         for lease in leases:
             self._end(lease, "revoked", reason)
@@ -194,9 +201,11 @@ class Lender:
             if asked.kind == "lease":
                 return self._granted(received, asked.facts)
             return await self._called(received, asked)
-        except Denied as error:
-            lease = self._leases.get(asked.task) or Lease(asked.task, self._name, received.sender, (), 0.0)
-            self._note("denied", replace(lease, borrower=received.sender), asked.query, reason=str(error))
+        except LeaseDenied as error:
+            known = self._leases.get(asked.task)
+            tool = one_line(asked.query, NOTED)
+            line = AuditLine("denied", received.sender, asked.task, tool, reason=str(error))
+            self._record(line, known.lead if known else "")
             return Trouble("denied", str(error), error.hint, asked.task)
 
     def _offer(self, query: str) -> Bid:
@@ -205,19 +214,19 @@ class Lender:
         return Bid(tools=tuple(tool.name for tool in fitting[:OFFERED]), reason="" if fitting else "nothing that fits")
 
     def _granted(self, received: AgentMessage, facts: Mapping[str, Any]) -> Share:
-        """Raises Denied."""
+        """Return a new lease. Raises LeaseDenied."""
         borrower, lead = received.sender, str(facts.get("lead", ""))
         if not team_of(lead) or team_of(lead) != received.team:
-            raise Denied("Only members of a team borrow tools, while they work for its lead.")
+            raise LeaseDenied("Only members of a team borrow tools, while they work for its lead.")
         wanted, seconds = facts.get("tools"), facts.get("seconds", LONGEST)
         if not isinstance(wanted, list) or not wanted or not isinstance(seconds, int | float) or not seconds > 0:
-            raise Denied("A lease names tools, and seconds above 0.")
+            raise LeaseDenied("A lease names tools, and seconds above 0.")
         names = [str(each) for each in cast("list[object]", wanted)]
         for name in names:
             if self._able(name) is None:
-                raise Denied(f"{self._name} does not lend the tool {one_line(name, 60)}.")
+                raise LeaseDenied(f"{self._name} does not lend the tool {one_line(name, NAMED)}.")
         if len(self.leases()) >= AT_ONCE:
-            raise Denied(f"{self._name} has given {AT_ONCE} leases: no more at the same time.")
+            raise LeaseDenied(f"{self._name} has given {AT_ONCE} leases: no more at the same time.")
         until = time.time() + min(float(seconds), LONGEST)
         described = {name: _described(tool) for name in names if (tool := self._able(name))}
         lease = Lease(uuid.uuid4().hex, self._name, borrower, tuple(described), until, lead, described)
@@ -227,18 +236,20 @@ class Lender:
         return Share(lease.id, value, by=self._name, kind="lease")
 
     async def _called(self, received: AgentMessage, asked: ContextRequest) -> Content:
-        """Raises Denied."""
+        """Run a call under a lease. Raises LeaseDenied."""
         lease = next((each for each in self.leases() if each.id == asked.task), None)
-        # The same words for a lease of another borrower: ids must not be guessed.
+        # The message is the same for a lease of another borrower, so that ids can't be guessed.
         if lease is None or lease.borrower != received.sender:
-            raise Denied("This lease does not hold any more.", "Ask for a new one.")
+            raise LeaseDenied("This lease does not hold any more.", "Ask for a new one.")
         tool, args = self._able(asked.query), asked.facts.get("args")
         if asked.query not in lease.tools or tool is None or not isinstance(args, dict):
-            raise Denied(f"The lease does not cover the tool {one_line(asked.query, 60)}.")
+            raise LeaseDenied(f"The lease does not cover the tool {one_line(asked.query, NAMED)}.")
         given = cast("dict[str, Any]", args)
         theirs = ceiling_in(asked.facts.get("ceiling"))
         if not theirs.may_call(tool.name) or tool.effect_of(given) not in theirs.effects:
-            raise Denied(f"{lease.borrower} itself may not do what {tool.name} does, so it may not borrow that either.")
+            raise LeaseDenied(
+                f"{lease.borrower} itself may not do what {tool.name} does, so it may not borrow that either."
+            )
         work = asyncio.create_task(self._lending.at(lambda branch: self._run(branch, tool, (given, theirs), lease)))
         self._running.setdefault(lease.id, set()).add(work)
         try:
@@ -248,20 +259,22 @@ class Lender:
             return await work
         except asyncio.CancelledError:
             if lease.id in self._leases:
-                # The lender itself is stopped.
+                # The lender itself is cancelled.
                 raise
             return Trouble("denied", "The lease ended while the call ran; it was stopped.", "", lease.id)
         finally:
             work.cancel()
             self._running.get(lease.id, set()).discard(work)
 
-    async def _run(self, branch: Branch, tool: Tool, asked: tuple[Mapping[str, Any], Ceiling], lease: Lease) -> Content:
+    async def _run(
+        self, branch: Branch, tool: Tool, asked: tuple[Mapping[str, Any], AgentCeiling], lease: Lease
+    ) -> Content:
         args, theirs = asked
         id = uuid.uuid4().hex
         aside = branch.aside(f"{branch.name}/lent-{id[:8]}")
         aside.ceiling = branch.ceiling.within(self._lending.ceiling).within(theirs)
         use = ToolUse(f"lent-{id}", tool.name, dict(args))
-        self._note("called", lease, tool.name, about=one_line(tool.target(args), 200))
+        self._note("called", lease, tool.name, about=one_line(tool.target(args), NOTED))
         try:
             result = await run_call(tool, use, Call(use.id, aside))
         except StopTurn as stop:
@@ -270,7 +283,7 @@ class Lender:
         return Share(lease.id, value, by=self._name, kind="result")
 
     def _able(self, name: str) -> Tool | None:
-        """The tool, if it is lent and the lender itself may call it. What starts agents is never lent."""
+        """Return the tool if it is lent and the lender itself may call it. Tools that start agents are never lent."""
         tool, ceiling = self._lending.tool(name), self._lending.ceiling
         if name not in self._lending.lent or tool is None or not tool.facts.subagents or tool.facts.below:
             return None
@@ -283,12 +296,15 @@ class Lender:
         self._note(step, lease, ", ".join(lease.tools), reason=reason)
 
     def _note(self, step: Step, lease: Lease, tool: str, *, about: str = "", reason: str = "") -> None:
-        """Write a step down, and tell the lead."""
-        line = AuditLine(step, lease.borrower, lease.id, one_line(tool, 200), about, reason)
+        """Record a step of ``lease``."""
+        self._record(AuditLine(step, lease.borrower, lease.id, one_line(tool, NOTED), about, reason), lease.lead)
+
+    def _record(self, line: AuditLine, lead: str) -> None:
+        """Add ``line`` to the audit log and send it to ``lead``, if there is one."""
         self._audit.append(line)
-        log.info("lease %s: %s %s to %s", lease.id[:8], step, line.tool, lease.borrower)
-        if lease.lead:
-            task = asyncio.create_task(self._tell(line, lease.lead))
+        log.info("lease %s: %s %s to %s", line.lease[:8], line.step, line.tool, line.borrower)
+        if lead:
+            task = asyncio.create_task(self._tell(line, lead))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 
@@ -308,8 +324,8 @@ def _described(tool: Tool) -> dict[str, Any]:
     }
 
 
-def ceiling_out(ceiling: Ceiling) -> dict[str, Any]:
-    """A ceiling as JSON."""
+def ceiling_out(ceiling: AgentCeiling) -> dict[str, Any]:
+    """Return a permission ceiling as JSON."""
     return {
         "effects": sorted(each.value for each in ceiling.effects),
         "tools": None if ceiling.tools is None else sorted(ceiling.tools),
@@ -318,13 +334,118 @@ def ceiling_out(ceiling: Ceiling) -> dict[str, Any]:
     }
 
 
-def ceiling_in(value: Any) -> Ceiling:
-    """The ceiling that another process told. Raises Denied when it is none: nothing is allowed by mistake."""
+def ceiling_in(value: Any) -> AgentCeiling:
+    """Return the permission ceiling from another process. Raises LeaseDenied for an invalid one: nothing may be allowed
+    by mistake.
+    """
     told = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     outside, tools = told.get("outside"), told.get("tools", "")
     if isinstance(outside, bool) and (tools is None or isinstance(tools, list)):
         with contextlib.suppress(ValueError, TypeError, KeyError):
             able = frozenset(Effect(each) for each in told["effects"])
             names = None if tools is None else frozenset(str(each) for each in cast("list[object]", tools))
-            return Ceiling(able, names, outside, frozenset(str(each) for each in told["without"]))
-    raise Denied("The call does not say what its borrower may do.", "All members need the same version of ba.")
+            return AgentCeiling(able, names, outside, frozenset(str(each) for each in told["without"]))
+    raise LeaseDenied("The call does not say what its borrower may do.", "All members need the same version of ba.")
+
+
+class Borrower:
+    """Borrows tools for a member through its ``requests``: finds lenders, takes leases, calls leased tools. Pass every
+    inbox message to ``take``. ``lead``: the lead that the member works for now.
+
+    Results of another process are data. A call without an answer is repeated under the same key, so that its lender
+    does not run it twice.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self.name = requests.name
+        self.bus = requests.bus
+        self._requests = requests
+        self._revoked: dict[str, str] = {}
+        self._open: dict[str, str] = {}
+        """Keys of calls that got no answer, by what was asked."""
+        self.lead = ""
+
+    def take(self, received: AgentMessage) -> bool:
+        """Return whether the message answers a waiting request or revokes a lease."""
+        if received.type == "information_share" and received.content.get("kind") == "revoked":
+            value = received.content.get("value")
+            reason = cast("dict[str, Any]", value).get("reason") if isinstance(value, dict) else ""
+            # Only its lender can revoke a lease.
+            self._revoked[f"{received.sender} {received.content.get('key')}"] = str(reason or "")
+            return True
+        return self._requests.take(received)
+
+    async def lenders(self) -> Sequence[str]:
+        """Return the names of lenders that the lead knows. Raises UsageError."""
+        share = _shared(await self._ask(ContextRequest("capability"), self.lead), "lenders")
+        return [str(each) for each in cast("list[Any]", share.value)] if isinstance(share.value, list) else []
+
+    async def offers(self, query: str, lenders: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the tools that match ``query`` by lender. Lenders that do not answer in time are left out."""
+        asked = ContextRequest("capability", query)
+        found = await asyncio.gather(*(self._ask(asked, each) for each in lenders), return_exceptions=True)
+        offers: dict[str, tuple[str, ...]] = {}
+        for name, each in zip(lenders, found, strict=True):
+            if isinstance(each, AgentMessage) and each.type == "bid" and (tools := content(Bid, each).tools):
+                offers[name] = tools
+        return offers
+
+    async def borrow(self, lender: str, tools: Sequence[str], seconds: float) -> Lease:
+        """Return a lease for tools of ``lender``. Raises LeaseDenied, and UsageError without an answer."""
+        facts: dict[str, Any] = {"tools": list(tools), "seconds": seconds, "lead": self.lead}
+        share = _shared(await self._ask(ContextRequest("lease", facts=facts), lender), "lease")
+        given = cast("dict[str, Any]", share.value) if isinstance(share.value, dict) else {}
+        names, until = given.get("tools"), given.get("until")
+        if not isinstance(names, list) or not isinstance(until, int | float):
+            raise UsageError(f"{lender} answered with a wrong lease.")
+        covered = tuple(str(each) for each in cast("list[object]", names))
+        described = given.get("described")
+        told = cast("dict[str, Any]", described) if isinstance(described, dict) else {}
+        return Lease(share.key, lender, self.name, covered, float(until), self.lead, told)
+
+    def holds(self, lease: Lease) -> bool:
+        return lease.until > time.time() and self._revocation(lease) is None
+
+    def _revocation(self, lease: Lease) -> str | None:
+        return self._revoked.get(f"{lease.lender} {lease.id}")
+
+    async def call(self, lease: Lease, tool: str, args: Mapping[str, Any], ceiling: AgentCeiling) -> tuple[str, bool]:
+        """Return the text of the result and whether it is an error. ``ceiling``: the permissions of the borrower
+        itself.
+
+        Raises:
+            LeaseDenied: the lease has ended or does not cover the call. NoAnswer: the lender is gone.
+        """
+        if (why := self._revocation(lease)) is not None:
+            raise LeaseDenied(f"{lease.lender} took the lease back. {why}".strip(), "Ask for a new one.")
+        same = json.dumps([lease.lender, tool, args], sort_keys=True, default=str)
+        key = self._open.setdefault(same, uuid.uuid4().hex)
+        asked = ContextRequest("call", tool, lease.id, {"args": dict(args), "ceiling": ceiling_out(ceiling)})
+        try:
+            share = _shared(await self._ask(asked, lease.lender, key), "result")
+        except NoAnswer:
+            raise
+        except UsageError:
+            del self._open[same]
+            raise
+        del self._open[same]
+        match share.value:
+            case {"text": str(text), "is_error": bool(wrong)}:
+                return clipped(text, LARGEST), wrong
+            case _:
+                raise UsageError(f"{lease.lender} answered with a wrong result.")
+
+    async def _ask(self, asked: ContextRequest, member: str, key: str = "") -> AgentMessage:
+        request = message(asked, self.name, member, team=team_of(self.lead))
+        answer = await self._requests.ask(replace(request, idempotency_key=key))
+        if answer.type == "error":
+            trouble = content(Trouble, answer)
+            raise LeaseDenied(trouble.message, trouble.hint)
+        return answer
+
+
+def _shared(answer: AgentMessage, kind: str) -> Share:
+    share = content(Share, answer)
+    if share.kind != kind:
+        raise UsageError(f"{answer.sender} answered with something else than a {kind}.")
+    return share

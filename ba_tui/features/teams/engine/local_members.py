@@ -1,4 +1,4 @@
-"""A member in this process: pulls work of its role from the bus, has an agent do it, and answers."""
+"""A member in this process: pulls work of its role from the bus, runs an agent on it, and answers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, TypeAlias
 
+from ba_tui.core.agent import ChildResult
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.ports.bus import Delivery, MessageBus
-from ba_tui.core.ports.delegation import RunningAgent
-from ba_tui.core.spawning import ChildResult
-from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Role
+from ba_tui.core.ports.agents import RunningAgent
+from ba_tui.core.teamwork import EVERYBODY, AgentActivity, AgentMessage, Role
+from ba_tui.features.teams.engine.bus import Delivery, MessageBus
 from ba_tui.features.teams.engine.facts import facts_in
 from ba_tui.features.teams.engine.leases import Lender, asks_lender
 from ba_tui.features.teams.engine.messages import (
@@ -38,43 +37,40 @@ from ba_tui.features.teams.engine.messages import (
     work_topic,
 )
 from ba_tui.features.teams.engine.messages import Outcome as MessageOutcome
-from ba_tui.features.teams.engine.patterns.market import offer
+from ba_tui.features.teams.engine.patterns import offer
 from ba_tui.features.teams.engine.seats import Seat
 
 WITHDRAWN = 1_000
-"""Requests that were taken back and may still wait in a topic."""
+"""Maximum number of withdrawn requests that are remembered because they may still wait in a topic."""
 
 
-class Doing(Protocol):
-    """Has an agent do one piece of work."""
-
-    async def __call__(self, role: Role, request: TaskRequest, label: str, seat: Seat | None) -> ChildResult:
-        """``label`` is the agent's description in lists. Raises UsageError when there is no such agent."""
-        ...
+RunTask: TypeAlias = Callable[[Role, TaskRequest, str, Seat | None], Coroutine[Any, Any, ChildResult]]
+"""Runs an agent on a request; the text describes it in lists. Raises UsageError if there is no such agent."""
 
 
 @dataclass
 class _Now:
-    """What the member works on."""
+    """The current work of a member."""
 
     request: AgentMessage
     task: str
     label: str
     work: asyncio.Task[ChildResult]
     renew: Callable[[], Awaitable[None]]
-    """Says that the work goes on, so that the bus gives it to nobody else."""
+    """Extends the lease of the delivery, so that the bus does not give the work to another member."""
     withdrawn: bool = False
 
 
 class LocalMember:
-    """``seat`` says who it is. ``running`` lists the agents of the session, to tell what its own does. ``lender``: what
-    answers those who borrow its tools; None where it lends nothing."""
+    """A member ``seat`` of this process. ``running`` lists the session's agents, to report the activity of its own.
+    ``lender`` answers borrowers of its tools; None if it lends nothing.
+    """
 
     def __init__(
         self,
         seat: Seat,
         bus: MessageBus,
-        do: Doing,
+        do: RunTask,
         running: Callable[[], list[RunningAgent]],
         lender: Lender | None = None,
     ) -> None:
@@ -91,7 +87,7 @@ class LocalMember:
         self._withdrawn: deque[str] = deque(maxlen=WITHDRAWN)
 
     async def serve(self, team: str, heartbeat: float) -> None:
-        """Work until cancelled. A bus that fails ends it with its error."""
+        """Work until cancelled. A failing bus ends this with its error."""
         self._team = team
         try:
             async with asyncio.TaskGroup() as group:
@@ -104,7 +100,7 @@ class LocalMember:
                 await self._lender.close()
 
     async def _pull(self, topic: str, group: str, beside: asyncio.TaskGroup | None = None) -> None:
-        """``beside``: work is done there, so that what else comes is heard meanwhile."""
+        """Pull messages. ``beside``: run the work in the background, so that other messages are read meanwhile."""
         async for delivery in self._bus.subscribe(topic, group, self.name):
             if beside and delivery.message.type in {"task_request", "context_request"}:
                 beside.create_task(self._taken(delivery, group))
@@ -122,7 +118,7 @@ class LocalMember:
             if received.team == self._team and await self._of_leases(received, delivery, group):
                 return
             if team_of(received.sender) != self._team:
-                # Else members tell each other things through the lead alone.
+                # Otherwise members communicate through the lead alone.
                 return
             match received.type:
                 case "task_request":
@@ -141,12 +137,12 @@ class LocalMember:
             await self._bus.dead(delivery, group, str(error))
 
     async def _of_leases(self, received: AgentMessage, delivery: Delivery, group: str) -> bool:
-        """Whether it was about tools that are lent. Raises UsageError."""
+        """Process the message if it is about lent tools; return whether it was. Raises UsageError."""
         if self._seat.borrower.take(received):
             return True
         if not self._lender or not asks_lender(received):
             return False
-        # A call is not delivered again while it runs: who gets no answer asks again, under the same key.
+        # A running call is not delivered again: a borrower without an answer repeats its request under the same key.
         await self._bus.ack(delivery, group)
         return await self._lender.handle(received)
 
@@ -161,7 +157,7 @@ class LocalMember:
             return
         label = f"{self.name}: {request.description or request.task}"
         began = time.monotonic()
-        # As a task of its own it can be taken back while the member stays.
+        # A task of its own can be cancelled while the member continues.
         self._seat.begin(received.sender, request.task)
         work = asyncio.create_task(self._do(self.role, request, label, None if request.apart else self._seat))
         self._now = now = _Now(received, request.task, label, work, renew)
@@ -180,7 +176,7 @@ class LocalMember:
                 await asyncio.gather(work, return_exceptions=True)
 
     async def _answer(self, answer: AgentMessage, received: AgentMessage) -> None:
-        # The desk knows its requests by their ids.
+        # The desk identifies its requests by their ids.
         await self._bus.publish(inbox(received.sender), replace(answer, correlation_id=received.id))
 
     async def _bid(self, received: AgentMessage, asked: ContextRequest) -> None:
@@ -212,7 +208,7 @@ class LocalMember:
 
 
 def response_of(request: TaskRequest, work: asyncio.Task[ChildResult], name: str, seconds: float) -> TaskResponse:
-    """What became of the agent's work, as a message. Never raises."""
+    """Return the outcome of the agent's work as a message. Never raises."""
     if work.cancelled():
         return TaskResponse(request.task, "cancelled", error="its agent was cancelled", worker=name, seconds=seconds)
     if error := work.exception():

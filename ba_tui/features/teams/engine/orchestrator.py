@@ -1,7 +1,6 @@
-"""Leads a team from its goal to its answer: forms it, hands out work, settles conflicts, puts results together.
+"""Leads a team from its goal to its answer: forms it, assigns work, settles conflicts, combines results.
 
-Plans are made and carried out elsewhere: both come as callables. Members in this process and on other machines talk
-over the same bus.
+Planning and plan execution are passed in as callables. Members in this process and on other machines use the same bus.
 """
 
 from __future__ import annotations
@@ -15,58 +14,57 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.bus import MessageBus
-from ba_tui.core.ports.delegation import RunningAgent
-from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.teamwork.teams import AgentMessage, Claim, Conflict, Member, MessageType, Role, Team
+from ba_tui.core.ports.agents import RunningAgent
+from ba_tui.core.teamwork import AgentMessage, Claim, Conflict, Member, MessageType, Plan, Role, SubTask, Team
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.features.teams.engine.accepted import Accepted, MemoryAccepted
-from ba_tui.features.teams.engine.asking.approvals import Attending, nobody
-from ba_tui.features.teams.engine.asking.requests import Requests
-from ba_tui.features.teams.engine.assignment import Assignment
-from ba_tui.features.teams.engine.board import Board
-from ba_tui.features.teams.engine.borrowing import Borrower
-from ba_tui.features.teams.engine.conflicts import DIFFERENCE, Claims, differ
-from ba_tui.features.teams.engine.desk import Confirming, Desk, DeskMeans, no
-from ba_tui.features.teams.engine.facts import Fact
-from ba_tui.features.teams.engine.jobs import HandingOut, Job, Outcome, facts_of
-from ba_tui.features.teams.engine.leases import Lender, Lending
-from ba_tui.features.teams.engine.local_members import Doing, LocalMember
+from ba_tui.features.teams.engine.approvals import Attending, Requests, nobody
+from ba_tui.features.teams.engine.bus import AcceptedResults, MemoryAccepted, MessageBus
+from ba_tui.features.teams.engine.conflicts import DIFFERENCE, Claims, ConflictSettler, Judges, differ
+from ba_tui.features.teams.engine.desk import Board, Confirming, DeskMeans, LeadDesk, no
+from ba_tui.features.teams.engine.facts import StatedFact
+from ba_tui.features.teams.engine.jobs import (
+    Assignment,
+    HandingOut,
+    JobOutcome,
+    TeamJob,
+    facts_of,
+    part_of,
+    synthesizing,
+    verifying,
+)
+from ba_tui.features.teams.engine.leases import Borrower, Lender, LenderTools
+from ba_tui.features.teams.engine.local_members import LocalMember, RunTask
 from ba_tui.features.teams.engine.messages import LEAD, lead_of, may_send
-from ba_tui.features.teams.engine.patterns.committee import committee
-from ba_tui.features.teams.engine.patterns.hierarchical import hierarchical
-from ba_tui.features.teams.engine.patterns.market import awarded
-from ba_tui.features.teams.engine.patterns.results import Answer
-from ba_tui.features.teams.engine.prompts import part_of, synthesizing, verifying
+from ba_tui.features.teams.engine.patterns import Answer, awarded, committee, hierarchical
 from ba_tui.features.teams.engine.roles import best_role
 from ba_tui.features.teams.engine.seats import Seat
-from ba_tui.features.teams.engine.settling import Judges, Settling
 from ba_tui.features.teams.engine.shared_context import Items, MemoryItems, SharedContext
 from ba_tui.features.teams.engine.watching import TeamState, TeamWatch
 
 VERIFIER, COORDINATOR = "verifier", "coordinator"
 SUBTASKS = 1_000
-"""The most of one plan."""
+"""Maximum subtasks of one plan."""
 SPAN = 8
-"""Members that one lead watches over; a larger team has sub-orchestrators."""
+"""Members that one lead watches; a larger team has sub-orchestrators."""
 _REFERENCE = regex(r"\{([\w.-]+)\}")
 
-Working: TypeAlias = Callable[[SubTask, str], Awaitable[Outcome]]
+Working: TypeAlias = Callable[[SubTask, str], Awaitable[JobOutcome]]
 """Has a member do a subtask; the text is its description with the results that it refers to."""
 Reading: TypeAlias = Callable[[SubTask], bool]
-"""Whether a subtask can change nothing, so that others may run beside it."""
+"""Whether a subtask is read-only, so that other subtasks may run at the same time."""
 Carrying: TypeAlias = Callable[[Plan, Working, Reading, Branch], Awaitable[Plan]]
-"""Carries out a plan: what is completed stays so; the events of plans are its business."""
+"""Executes a plan and emits its events; completed subtasks are not repeated."""
 Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
-"""Makes the plan for a goal and the roles there are."""
+"""Makes the plan for a goal with the given roles."""
 
 
 @frozen
 class TeamRules:
-    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: the most of one team.
-    ``shared``: other teams use the same bus, so names must be those of this one."""
+    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: maximum size of one team. ``shared``:
+    other teams use the same bus, so names must include the team's id.
+    """
 
     handing_out: HandingOut = HandingOut()
     difference: float = DIFFERENCE
@@ -77,14 +75,15 @@ class TeamRules:
 
 @frozen
 class TeamMeans:
-    """What a team works with. ``ask`` asks the person about a conflict; None where nobody answers. ``running``: the
-    agents of the session. ``reads``: whether members of a role can change nothing: only they do critical work twice,
-    and work beside others. ``whole`` gives the whole report of a subtask; both may read files.
-    ``confirm`` and ``accepted``: see Desk. ``items``: where shared items lie. ``lending``: what members of a role
-    lend, None for nothing. ``attending`` asks the person what a worker of another machine wants to know."""
+    """Callbacks of a team. ``ask`` asks the user about a conflict; None without a user. ``running``: the agents of the
+    session. ``reads``: whether members of a role are read-only: only these do critical work twice, and work in
+    parallel. ``whole`` returns the whole report of a subtask; both may read files. ``confirm`` and ``accepted``: see
+    DeskMeans. ``items``: the store of shared items. ``lending``: what members of a role lend, None for nothing.
+    ``attending`` shows the user questions from workers on other machines.
+    """
 
     bus: MessageBus
-    do: Doing
+    do: RunTask
     plan: Planning
     carry: Carrying
     ask: Callable[[Conflict], Awaitable[str | None]]
@@ -93,21 +92,21 @@ class TeamMeans:
     whole: Callable[[SubTask], str] = lambda step: step.result
     confirm: Confirming = no
     items: Items = field(default_factory=MemoryItems)
-    accepted: Accepted = field(default_factory=MemoryAccepted)
-    lending: Callable[[Role], Lending | None] = lambda role: None
+    accepted: AcceptedResults = field(default_factory=MemoryAccepted)
+    lending: Callable[[Role], LenderTools | None] = lambda role: None
     attending: Attending = nobody
 
 
 @frozen
-class Finished:
-    """How a team ended. ``by``: the work of each member."""
+class TeamResult:
+    """The outcome of a team. ``by``: the work of each member."""
 
     answer: Answer
     state: TeamState
     team: Team
     conflicts: tuple[Conflict, ...] = ()
     messages: Mapping[str, int] = field(default_factory=dict[str, int])
-    by: Mapping[str, Sequence[Outcome]] = field(default_factory=dict[str, Sequence[Outcome]])
+    by: Mapping[str, Sequence[JobOutcome]] = field(default_factory=dict[str, Sequence[JobOutcome]])
     seconds: float = 0.0
 
 
@@ -129,28 +128,30 @@ class Orchestrator:
         verifiers = {name for name, role in members if role.name == VERIFIER}
         claims = Claims(assignment.id, verifiers, rules.difference)
         judges = Judges(self._authority, self._verified, self._asked)
-        self.settling = Settling(claims, self.watch, assignment.conflicts, judges, rules.difference)
+        self.settling = ConflictSettler(claims, self.watch, assignment.conflicts, judges, rules.difference)
         self._board = Board(self._shared(lead_of(assignment.id)), means.bus, self.settling, self.watch.message)
         self._desks = self._leads(len(members))
-        self._done: dict[str, list[Outcome]] = {}
+        self._done: dict[str, list[JobOutcome]] = {}
         self._who: dict[str, str] = {}
 
-    def _leads(self, members: int) -> list[Desk]:
-        """One lead, or the sub-orchestrators of a large team, each for eight members."""
+    def _leads(self, members: int) -> list[LeadDesk]:
+        """Return one lead, or the sub-orchestrators of a large team, each for eight members."""
         first, number = lead_of(self.assignment.id), -(-members // SPAN)
         names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
         means = DeskMeans(
             self._means.bus, self.settling.heard, self._means.confirm, self._means.accepted, self._board, self._may,
             self._means.attending,
         )  # fmt: skip
-        made = [Desk(name, means, self.watch, self._rules.handing_out) for name in names]
+        made = [LeadDesk(name, means, self.watch, self._rules.handing_out) for name in names]
         if number > 1:
             leads = (Member(name, LEAD, heard=time.time()) for name in names)
             self.watch.team = replace(self.watch.team, members=(*leads, *self.watch.team.members))
         return made
 
-    async def run(self) -> Finished:
-        """Returns how it ended, also when it failed. Raises BaError when the bus can't be used at all."""
+    async def run(self) -> TeamResult:
+        """Run the team and return its outcome, also after a failure. Raises BaError when the bus can't be used at
+        all.
+        """
         began, state, answer = time.monotonic(), "cancelled", Answer("")
         for name, facts in self.assignment.facts:
             self.settling.claims.state(name, facts)
@@ -167,7 +168,7 @@ class Orchestrator:
             self.watch.close(state)
         found = tuple(self.settling.claims.conflicts)
         taken = time.monotonic() - began
-        return Finished(answer, state, self.watch.team, found, self.watch.counts, self._done, taken)
+        return TeamResult(answer, state, self.watch.team, found, self.watch.counts, self._done, taken)
 
     async def _answer(self) -> Answer:
         pattern = committee if self.assignment.pattern == "committee" else hierarchical
@@ -180,7 +181,7 @@ class Orchestrator:
             return Answer.unfinished(results, [late])
 
     async def _while_hearing(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """The answer; raises at once what keeps the leads from hearing their members, such as a missing secret."""
+        """Return the answer; raise as soon as a lead can't receive messages, for example without the secret."""
         hearing = [task for desk in self._desks for task in desk.listening]
         answering = asyncio.create_task(work)
         try:
@@ -193,7 +194,7 @@ class Orchestrator:
             answering.cancel()
             await asyncio.gather(answering, return_exceptions=True)
 
-    def _outcomes(self) -> Sequence[Outcome]:
+    def _outcomes(self) -> Sequence[JobOutcome]:
         return [each for outcomes in self._done.values() for each in outcomes]
 
     async def _serve(self, name: str, role: Role) -> None:
@@ -220,14 +221,14 @@ class Orchestrator:
             task.cancel()
         await asyncio.gather(*members, return_exceptions=True)
 
-    # What patterns use.
+    # Called by patterns.
 
     @property
     def branch(self) -> Branch:
         return self._branch
 
     async def planned(self) -> Plan:
-        """The plan of the assignment, or a new one, with a role for each subtask."""
+        """Return the plan of the assignment, or a new one, with a role for each subtask."""
         plan = self.assignment.plan or await self._means.plan(self.assignment.goal, self.assignment.roles, self._branch)
         if len(plan.subtasks) > SUBTASKS:
             text = f"The plan of the team has {len(plan.subtasks):,} subtasks; at most {SUBTASKS:,} are allowed."
@@ -236,7 +237,7 @@ class Orchestrator:
         return replace(plan, subtasks=subtasks)
 
     def _role(self, subtask: SubTask) -> Role:
-        """The role that the plan names, or the one whose capabilities fit best."""
+        """Return the role that the plan names, or the one whose capabilities fit best."""
         if subtask.role in self.roles:
             return self.roles[subtask.role]
         words = f"{subtask.role} {subtask.description} {subtask.expected_output}"
@@ -245,8 +246,8 @@ class Orchestrator:
     async def carry(self, plan: Plan, work: Working) -> Plan:
         return await self._means.carry(plan, work, lambda each: self._means.reads(self._role(each)), self._branch)
 
-    async def work(self, subtask: SubTask, prompt: str) -> Outcome:
-        """Have ``subtask`` done by a member of its role, or by the member that wins it in a market."""
+    async def work(self, subtask: SubTask, prompt: str) -> JobOutcome:
+        """Have ``subtask`` done by a member of its role, or by the winning bidder in a market."""
         role = self._role(subtask)
         # Members of a committee answer independently of each other.
         facts = () if self.settling.held else self.settling.claims.facts
@@ -264,12 +265,12 @@ class Orchestrator:
         return await self.do(job)
 
     async def results(self, plan: Plan) -> Mapping[str, str]:
-        """What completed subtasks gave, whole, by id."""
+        """Return the complete results of completed subtasks, by id."""
         done = [each for each in plan.subtasks if each.status == "completed"]
         return {each.id: await asyncio.to_thread(self._means.whole, each) for each in done}
 
     def overruled(self, task: str) -> bool:
-        """Whether the member that did ``task`` said something else than what was settled."""
+        """Return whether the member that did ``task`` stated another value than the settled one."""
         member, share = self._who.get(task, ""), self._rules.difference
         return any(
             each.winner
@@ -277,21 +278,23 @@ class Orchestrator:
             for each in self.settling.claims.conflicts
         )
 
-    def job(self, task: str, role: Role, prompt: str, description: str, words: str = "") -> Job:
-        """``words`` say what is to be done; empty: the prompt does, and other words in it are other work."""
+    def job(self, task: str, role: Role, prompt: str, description: str, words: str = "") -> TeamJob:
+        """Return a job. ``words`` describe it for its key; if empty, the prompt does, so that another prompt is another
+        job.
+        """
         context = {} if self.settling.held else {each.key: each.value for each in self.settling.claims.facts}
         # Members of a committee answer independently of each other.
         apart = self.assignment.pattern == "committee"
         key = self._key(task, words or prompt)
-        return Job(task, role.name, prompt, key, description, context=context, apart=apart)
+        return TeamJob(task, role.name, prompt, key, description, context=context, apart=apart)
 
     def _key(self, task: str, words: str) -> str:
-        """The same for the same work, also when the team goes on later; another one once it is other work."""
+        """Return a key that is equal for equal work, also after the team is resumed, and differs for other work."""
         digest = hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
         return f"{self.assignment.id}/{task}/{digest}"
 
-    async def do(self, job: Job) -> Outcome:
-        """Have a job done, and what it states compared with what others said, before anybody builds on it."""
+    async def do(self, job: TeamJob) -> JobOutcome:
+        """Have a job done, and compare its statements with those of other members before other work uses them."""
         desk = min(self._desks, key=lambda each: each.open)
         outcome = await desk.do(job)
         if outcome.member:
@@ -302,14 +305,14 @@ class Orchestrator:
             await self._board.keep([fact.key for fact in outcome.facts])
         return outcome
 
-    async def _bid_for(self, job: Job) -> Job:
+    async def _bid_for(self, job: TeamJob) -> TeamJob:
         desk = min(self._desks, key=lambda each: each.open)
         bidders = [name for name, role in self._local.items() if may_send(role, "bid")]
         won = awarded(await desk.bids(job, bidders))
         return replace(job, to=won[0], role=self._local[won[0]].name) if won else job
 
     async def synthesized(self, results: Mapping[str, str], missing: Sequence[str]) -> Answer:
-        """One answer from all results, written by a coordinator; the results themselves when that fails."""
+        """Return one answer from all results, written by a coordinator; the plain results if that fails."""
         self.watch.state("synthesizing")
         known = {role.name: role for role in (*self.assignment.known, *self.assignment.roles)}
         role = known.get(COORDINATOR) or self.assignment.roles[-1]
@@ -329,7 +332,7 @@ class Orchestrator:
         found = self.watch.find(member)
         return self.roles.get(found.role) if found else None
 
-    # What settles conflicts.
+    # Settling of conflicts.
 
     def _authority(self, member: str) -> float:
         role = self.member_role(member)
@@ -352,7 +355,7 @@ class Orchestrator:
 
 
 def formed(roles: Sequence[Role], most: int) -> list[tuple[str, Role]]:
-    """The members of ``roles`` with their names. Raises UsageError when there are too many, or none."""
+    """Return the members of ``roles`` with their names. Raises UsageError for too many members or none."""
     if not roles:
         raise UsageError("A team needs a role.", "Name some with --roles; ba team roles lists them.")
     wanted = sum(role.members for role in roles)
@@ -366,17 +369,17 @@ def formed(roles: Sequence[Role], most: int) -> list[tuple[str, Role]]:
 
 
 def _with_verifier(assignment: Assignment) -> Assignment:
-    """Who wants conflicts verified has a verifier in the team."""
+    """Return the roles with a verifier added, if the strategy needs one."""
     if assignment.conflicts != "verifier" or any(role.name == VERIFIER for role in assignment.roles):
         return assignment
     known = next((role for role in assignment.known if role.name == VERIFIER), None)
     return replace(assignment, roles=(*assignment.roles, known)) if known else assignment
 
 
-def stated_before(messages: Sequence[AgentMessage]) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
-    """What members had stated in an earlier run of the team, from its messages."""
+def stated_before(messages: Sequence[AgentMessage]) -> tuple[tuple[str, tuple[StatedFact, ...]], ...]:
+    """Return the facts that members stated in an earlier run, read from its messages."""
 
-    found: list[tuple[str, tuple[Fact, ...]]] = []
+    found: list[tuple[str, tuple[StatedFact, ...]]] = []
     for each in messages:
         if each.type == "task_response":
             with contextlib.suppress(UsageError):

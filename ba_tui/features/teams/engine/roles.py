@@ -1,6 +1,6 @@
-"""Roles of a team: files that describe them, agents used as roles, and which role fits some work.
+"""Roles of a team: files that describe them, agents used as roles, and the choice of a role for some work.
 
-A role is a Markdown file with front matter, as an agent's is; the text below is added to the prompt of its agent.
+A role is a Markdown file with front matter, like an agent's; its text is added to the prompt of its agent.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ba_tui.agent_files.agent_file import DESCRIPTION, MOST_LOOPS, AgentFile
 from ba_tui.agent_files.catalog import AgentFiles, AgentFolder, files_below, read_agent
 from ba_tui.agent_files.means import MAX_NAME
-from ba_tui.agent_files.reading import AgentText
-from ba_tui.core.agent_spec import Budget
+from ba_tui.core.effects import AgentCeiling
 from ba_tui.core.errors import UsageError
-from ba_tui.core.teamwork.teams import MessageType, Role
-from ba_tui.core.text.ranking import matching
-from ba_tui.core.text.wording import clipped, nearest, one_line, one_word
+from ba_tui.core.teamwork import ASK_TEAM, BORROW, SHARE, AgentSpec, Budget, MessageType, Role
+from ba_tui.core.text.wording import clipped, correction, matching, one_line, one_word
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner
 
+if TYPE_CHECKING:
+    from ba_tui.agent_files.agent_file import AgentFile, AgentText
+
 FOLDER = "roles"
 MOST_MEMBERS = 50
-"""Members of one role."""
+"""Maximum members of one role."""
 ALONE = "general"
-"""The agent of a role that names none."""
+"""The default agent of a role."""
 _KNOWN = frozenset({
     *("name", "description", "agent", "capabilities", "tools", "messages", "model", "maxloops", "maxturns"),
     *("maxcost", "maxtokens", "authority", "members", "lends"),
@@ -35,8 +35,9 @@ _KNOWN = frozenset({
 
 @frozen
 class RoleFile:
-    """A role and where it comes from. ``agent``: it is an agent used as a role. ``trouble``: why it can't be used,
-    ``warnings``: what of its file does not count."""
+    """A role and its source. ``agent``: it is an agent used as a role. ``trouble``: why it can't be used; ``warnings``:
+    ignored parts of its file.
+    """
 
     role: Role
     source: Owner
@@ -47,14 +48,15 @@ class RoleFile:
 
 
 class Roles:
-    """Every role there is: files in ``roles`` beside the folders of agents (a later folder wins), and each of
-    ``agents``, which can be used as a role too. Reads files; any thread."""
+    """All roles: files in ``roles`` next to the agent folders (a later folder wins), and all ``agents``, which can be
+    used as roles too. Reads files; any thread.
+    """
 
     def __init__(self, agents: AgentFiles) -> None:
         self._agents = agents
 
     def look(self) -> Sequence[RoleFile]:
-        """The roles by name, broken ones too, then the agents that no role is called like."""
+        """Return the roles by name, including broken ones, then the agents without a role of the same name."""
         found: dict[str, RoleFile] = {}
         folders, ingress = self._agents.beside(FOLDER)
         for folder in folders:
@@ -62,7 +64,7 @@ class Roles:
                 continue
             for path in files_below(folder):
                 read = self._checked(_read(path, folder, ingress))
-                # A broken file takes no place from one that works.
+                # A broken file does not replace a working one.
                 if not read.trouble or read.role.name not in found:
                     found[read.role.name] = read
         for agent in self._agents.look():
@@ -71,7 +73,7 @@ class Roles:
         return sorted(found.values(), key=lambda each: (each.agent, each.role.name))
 
     def _checked(self, file: RoleFile) -> RoleFile:
-        """``file`` without a model that a file of a project may not name, or that can't be asked."""
+        """Return ``file`` without a model that a project's file may not choose or that can't be asked."""
         model = file.role.model
         if file.source != "project" or not model or not (why := self._agents.missing(model)):
             return file
@@ -82,16 +84,18 @@ class Roles:
         return [each.role for each in self.look() if not each.trouble]
 
     def named(self, names: Sequence[str]) -> Sequence[Role]:
-        """The roles of these names, in their order, once each; ``analyst*3`` wants three members.
+        """Return the roles of these names in order and without duplicates; ``analyst*3`` wants three members.
 
         Raises:
-            UsageError: there is no such role, naming the nearest, or its file is broken.
+            UsageError: there is no such role (the message suggests the nearest), or its file is broken.
         """
         known = {each.role.name: each for each in self.look()}
         return [each for name in dict.fromkeys(names) if (each := _named(name, known))]
 
 
 def _read(path: Path, folder: AgentFolder, ingress: Ingress) -> RoleFile:
+    from ba_tui.agent_files.agent_file import AgentText  # noqa: PLC0415 - most sessions read no role
+
     try:
         text = read_agent(path, folder.source, ingress)
     except OSError as error:
@@ -103,8 +107,7 @@ def _named(asked: str, known: Mapping[str, RoleFile]) -> Role:
     name, mark, number = asked.strip().partition("*")
     found = known.get(name)
     if found is None:
-        close = nearest(name, known)
-        hint = f"Did you mean {close}?" if close else "ba team roles lists them."
+        hint = correction(name, known, "ba team roles lists them.")
         raise UsageError(f"There is no role {clipped(name, MAX_NAME)!r}.", hint)
     if found.trouble:
         raise UsageError(f"The role {name} can't be used: {found.trouble}.", f"Its file is {found.path}.")
@@ -116,12 +119,14 @@ def _named(asked: str, known: Mapping[str, RoleFile]) -> Role:
 
 
 def role_of(text: AgentText, path: Path, source: Owner) -> RoleFile:
-    """The role that a file describes; numbers that are none are told and left out."""
+    """Return the role that a file describes; invalid numbers are reported and ignored."""
+    from ba_tui.agent_files.agent_file import DESCRIPTION, MOST_LOOPS  # noqa: PLC0415 - see _read
+
     own = text.text("name")
     name = one_word(own, MAX_NAME) or one_word(path.stem, MAX_NAME) or "role"
     if text.trouble:
         return RoleFile(Role(name), source, path, trouble=text.trouble)
-    # Every text has a first paragraph to take the description from; only the rest is worth a line.
+    # Every text has a first paragraph for the description; only further text deserves a warning.
     warnings = [each for each in text.warnings if not each.startswith("description")]
     numbers = _Numbers(text, warnings)
     messages = _words(text.fields.get("messages"))
@@ -152,7 +157,7 @@ def role_of(text: AgentText, path: Path, source: Owner) -> RoleFile:
 
 
 class _Numbers:
-    """Reads numbers of a file; adds what is wrong to ``warnings``."""
+    """Parses numbers of a file; appends problems to ``warnings``."""
 
     def __init__(self, text: AgentText, warnings: list[str]) -> None:
         self._text = text
@@ -182,7 +187,7 @@ def _of_agent(agent: AgentFile) -> Role:
 
 
 def best_role(work: str, roles: Sequence[Role]) -> Role | None:
-    """The role whose name and capabilities, then description, share most words with ``work``; None when none does."""
+    """Return the role whose name, capabilities and description share most words with ``work``; None without a match."""
     found = matching(work, roles, lambda role: (" ".join((role.name, *role.capabilities)), role.description))
     return found[0] if found else None
 
@@ -193,3 +198,42 @@ def _words(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for each in cast("list[Any]", value) if isinstance(each, str) and (text := each.strip())]
     return []
+
+
+def member_spec(role: Role, files: AgentFiles) -> AgentSpec:
+    """Return the spec of a role's agent: the role's prompt is appended, and only tools that both allow are kept. Reads
+    files.
+
+    Raises:
+        UsageError: there is no such agent, or its file is broken.
+    """
+    file = files.find(role.agent)
+    if file is None or not file.usable:
+        why = file.trouble if file else "there is no such agent"
+        raise UsageError(f"The role {role.name} needs the agent {role.agent}: {why}.", "See ba agents list.")
+    spec = file.spec
+    if role.name == role.agent:
+        return _sharing(spec)
+    tools = spec.tools
+    if role.tools is not None:
+        tools = role.tools if tools is None else tuple(name for name in role.tools if name in tools)
+    made = replace(
+        spec,
+        name=role.name,
+        description=role.description or spec.description,
+        prompt="\n\n".join(filter(None, (spec.prompt, role.prompt))),
+        model=role.model or spec.model,
+        tools=tools,
+        ceiling=spec.ceiling.within(AgentCeiling(tools=None if role.tools is None else frozenset(role.tools))),
+        max_loops=role.max_loops,
+        budget=role.budget or spec.budget,
+    )
+    return _sharing(made)
+
+
+def _sharing(spec: AgentSpec) -> AgentSpec:
+    """Return ``spec`` with the tools for sharing, which do nothing outside of a team."""
+    names = (SHARE, ASK_TEAM, BORROW)
+    tools = spec.ceiling.tools
+    ceiling = replace(spec.ceiling, tools=None if tools is None else tools | {*names})
+    return replace(spec, tools=None if spec.tools is None else (*spec.tools, *names), ceiling=ceiling)

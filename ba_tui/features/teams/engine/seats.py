@@ -1,4 +1,4 @@
-"""The seat of a member: what it shares with its team, asks for and is told while it works."""
+"""A member's access to its team: shared items, questions, and news about changed items."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.teamwork.teams import MessageType, Role
-from ba_tui.features.teams.engine.borrowing import Borrower
+from ba_tui.core.teamwork import MessageType, Role
 from ba_tui.features.teams.engine.facts import key_of
-from ba_tui.features.teams.engine.leases import Lease
+from ba_tui.features.teams.engine.leases import Borrower, Lease
 from ba_tui.features.teams.engine.messages import Content, ContextRequest, Share, inbox, may_send, message
 from ba_tui.features.teams.engine.shared_context import Item, SharedContext
 
 NEWS = 100
-"""Changes that a member can be told of at once; older ones are dropped."""
+"""Maximum changes that are reported to a member in one message; older ones are dropped."""
 
 
 class Seat:
-    """``lead``: whose work the member does now; empty between two tasks."""
+    """The seat of one member. ``lead``: the lead that the member works for now; empty between two tasks."""
 
     def __init__(self, borrower: Borrower, role: Role, team: str, shared: SharedContext) -> None:
         self.borrower = borrower
@@ -35,22 +34,22 @@ class Seat:
         """What it borrowed, by lender and tool."""
 
     def begin(self, lead: str, task: str) -> None:
-        """From now on the member works on ``task`` for ``lead``."""
+        """Begin work on ``task`` for ``lead``."""
         self.lead, self._task = lead, task
         self._news.clear()
         self.borrower.lead = lead
         self.leases.clear()
 
     def may(self, type: MessageType) -> bool:
-        """Whether its role lets it send messages of that type."""
+        """Return whether its role may send messages of that type."""
         return may_send(self.role, type)
 
     async def share(self, key: str, value: Any, version: int = 0) -> Item:
-        """Write an item in place of ``version``, 0 for a new one, and tell the lead.
+        """Write an item over ``version``, 0 for a new one, and report it to the lead.
 
         Raises:
-            StaleWrite: it has another version by now. UsageError: it can't be stored, or the role may share nothing.
-            StorageError: the server is away.
+            StaleWrite: the item has another version by now. UsageError: it can't be stored, or the role may not share.
+            StorageError: the server is unreachable.
         """
         self._check("information_share")
         item = await self._shared.write(key_of(key), value, version)
@@ -58,10 +57,10 @@ class Seat:
         return item
 
     async def ask(self, words: str) -> Sequence[Item]:
-        """The items that fit ``words``; the lead learns that the member's work depends on them.
+        """Return the items that match ``words``; the lead records that the member's work depends on them.
 
         Raises:
-            UsageError: the role may ask for nothing. StorageError: the server is away.
+            UsageError: the role may not ask. StorageError: the server is unreachable.
         """
         self._check("context_request")
         found = await self._shared.query(words)
@@ -69,11 +68,11 @@ class Seat:
         return found
 
     def hear(self, share: Share) -> None:
-        """The lead says that an item has changed."""
+        """Record the lead's report that an item has changed."""
         self._news.append(share)
 
     def news(self) -> Sequence[Share]:
-        """What changed since this was asked last: the newest of each item."""
+        """Return the changes since the last call: the newest state of each item."""
         newest = {share.key: share for share in self._news}
         self._news.clear()
         return list(newest.values())

@@ -1,6 +1,7 @@
-"""What the members of a team know together: items with versions, asked for or told to those who care.
+"""Shared knowledge of a team: items with versions, read on request and reported to interested members.
 
-A write names the version that it changes. When another member was faster it is refused, and the writer reads again.
+A write names the version that it replaces. If another member was faster, the write is refused, and the writer reads
+again.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol, cast
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.bus import MessageBus
-from ba_tui.core.teamwork.teams import AgentMessage
-from ba_tui.core.text.ranking import matching
+from ba_tui.core.teamwork import AgentMessage
+from ba_tui.core.text.wording import matching
 from ba_tui.core.values import frozen
+from ba_tui.features.teams.engine.bus import MessageBus
 from ba_tui.features.teams.engine.messages import Share, inbox, message
 
 KEY = 200
-"""Characters of a key."""
+"""Maximum characters of a key."""
 LARGEST = 1_000_000
-"""Bytes of an item as JSON; longer texts are artifacts."""
+"""Maximum bytes of an item as JSON; longer texts are artifacts."""
 MOST = 10_000
-"""Items of one team."""
+"""Maximum items of one team."""
 TRIES = 20
 
 
 @frozen
 class Item:
-    """``version`` counts the writes from 1. ``by``: the member that wrote it last; ``at``: seconds since the epoch."""
+    """A shared item. ``version`` counts its writes from 1. ``by``: the last writer; ``at``: seconds since the epoch."""
 
     key: str
     value: Any
@@ -40,7 +41,7 @@ class Item:
 
 
 class StaleWrite(UsageError):
-    """Another member wrote the item first. ``now``: what it is; None when it is not there."""
+    """Another member wrote the item first. ``now``: its present state; None if it is gone."""
 
     kind = "stale_write"
 
@@ -51,21 +52,21 @@ class StaleWrite(UsageError):
 
 
 class Items(Protocol):
-    """Where the items lie. Methods raise StorageError."""
+    """A store of items. Methods raise StorageError."""
 
     async def all(self) -> Sequence[Item]:
-        """By key."""
+        """Return all items by key."""
         ...
 
     async def get(self, key: str) -> Item | None: ...
 
     async def put(self, item: Item) -> None:
-        """Store the item behind the version before its own, whole or not at all. Raises StaleWrite, UsageError."""
+        """Store the item as the successor of the previous version, atomically. Raises StaleWrite, UsageError."""
         ...
 
 
 class MemoryItems:
-    """Items for members of one process; ``before``: those that it begins with, the newest of a key last."""
+    """Items for members of one process; ``before``: initial items, where the last of a key wins."""
 
     def __init__(self, before: Sequence[Item] = ()) -> None:
         self._items: dict[str, Item] = {item.key: item for item in before}
@@ -86,7 +87,9 @@ class MemoryItems:
 
 
 class SharedContext:
-    """The items of one team as ``member`` sees them. Who cares for keys is told of their writes, and nobody else."""
+    """The items of one team as seen by ``member``. Writes are reported only to members that are interested in the
+    key.
+    """
 
     def __init__(self, items: Items, bus: MessageBus, team: str, member: str) -> None:
         self._items = items
@@ -96,29 +99,33 @@ class SharedContext:
         self._cares: dict[str, tuple[str, ...]] = {}
 
     def cares(self, member: str, *patterns: str) -> None:
-        """From now on tell ``member`` of writes to keys like ``patterns``, such as ``orders.*``; none: of nothing."""
+        """Report writes to keys that match ``patterns``, such as ``orders.*``, to ``member``; without patterns report
+        none.
+        """
         self._cares[member] = patterns
 
     async def read(self, key: str) -> Item | None:
         return await self._items.get(key)
 
     async def all(self) -> Sequence[Item]:
-        """By key."""
+        """Return all items by key."""
         return await self._items.all()
 
     async def query(self, words: str, most: int = 20) -> Sequence[Item]:
-        """The items whose keys or texts fit ``words``, best first; a pattern such as ``orders.*`` finds keys."""
+        """Return the items whose keys or texts match ``words``, best first; a pattern such as ``orders.*`` matches
+        keys.
+        """
         items = await self._items.all()
         if any(letter in words for letter in "*?["):
             return [item for item in items if fnmatchcase(item.key, words)][:most]
         return matching(words, items, lambda item: (item.key, _text(item.value)))[:most]
 
     async def write(self, key: str, value: Any, version: int = 0, by: str = "") -> Item:
-        """Store ``value`` in place of ``version`` of the item, 0 for a new one, and tell those who care. ``by``: the
-        member whose value it is, if it is another's.
+        """Store ``value`` over ``version`` of the item, 0 for a new one, and report it to interested members. ``by``:
+        the member whose value it is, if it is not the writer's.
 
         Raises:
-            StaleWrite: it has another version by now. UsageError: the key or value can't be stored.
+            StaleWrite: the item has another version by now. UsageError: the key or value can't be stored.
         """
         who = by or self._member
         item = checked_item({"key": key, "value": value, "version": version + 1, "by": who, "at": time.time()})
@@ -128,7 +135,7 @@ class SharedContext:
         return item
 
     def told(self, share: Share, but: str) -> Sequence[AgentMessage]:
-        """Messages that tell an item to those who care for its key, ``but`` for the one that wrote it."""
+        """Return the messages that report an item to interested members, except the writer ``but``."""
         care = [
             member
             for member, patterns in self._cares.items()
@@ -137,10 +144,11 @@ class SharedContext:
         return [message(share, self._member, member, team=self._team) for member in care]
 
     async def change(self, key: str, change: Callable[[Any], Awaitable[Any]], by: str = "") -> Item:
-        """Write what ``change`` makes of the value (None for a new item), again from the newest after a stale write.
+        """Write the result of ``change`` on the value (None for a new item); after a stale write retry with the newest
+        value.
 
         Raises:
-            StaleWrite: others were faster each time. UsageError: see ``write``.
+            StaleWrite: other members were faster each time. UsageError: see ``write``.
         """
         now = await self._items.get(key)
         for left in reversed(range(TRIES)):
@@ -154,7 +162,7 @@ class SharedContext:
 
 
 def checked_item(data: Any) -> Item:
-    """``data`` as an item. Raises UsageError for what can't be one."""
+    """Return ``data`` as an item. Raises UsageError if it is invalid."""
     given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     match given:
         case {"key": str(key), "value": value, "version": int(version), "by": str(by), "at": int() | float() as at}:

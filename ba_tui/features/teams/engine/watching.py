@@ -1,4 +1,4 @@
-"""What a team shows of itself: its members and their messages as events, not more often than a screen can show."""
+"""A team's members and messages as events, at a limited rate."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from ba_tui.core.events import ConflictChanged, Notice, TeamChanged, TeamMessage
-from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Member, Team
+from ba_tui.core.teamwork import AgentMessage, Conflict, Member, Team
 from ba_tui.core.text.wording import clipped
 from ba_tui.core.turn import Branch
 
 TeamState: TypeAlias = Literal["forming", "working", "synthesizing", "completed", "partial", "failed", "cancelled"]
 PAUSE = 0.25
-"""Seconds between two events that tell the whole team; the last state is always told."""
+"""Minimum seconds between two events with the whole team; the last state is always sent."""
 LONGEST = 2_000
-"""Characters of a text in a message, as its event holds it: the whole stands in the transcript of its member."""
+"""Maximum characters of a message text in its event; the member's transcript has the whole text."""
 MOST_EVENTS = 5_000
-"""Messages of one team that become events."""
+"""Maximum messages of one team that become events."""
 
 
 class TeamWatch:
-    """The team as it is now, told on ``branch``. One loop alone may use it."""
+    """The current state of the team, sent as events on ``branch``. For use in one event loop only."""
 
     def __init__(self, team: Team, branch: Branch) -> None:
         self.team = team
@@ -43,19 +43,19 @@ class TeamWatch:
         self._tell()
 
     def stood(self) -> float:
-        """Seconds that the team has stood still so far."""
+        """Return the seconds for which the team has been paused so far."""
         return self._branch.pauses.seconds(self._branch.name)
 
     def find(self, name: str) -> Member | None:
         return next((each for each in self.team.members if each.name == name), None)
 
     def join(self, member: Member) -> None:
-        """Add a member that was not among them, such as a worker of another machine."""
+        """Add a new member, such as a worker of another machine."""
         if self.find(member.name) is None:
             self.members((*self.team.members, member))
 
     def member(self, name: str, **changes: Any) -> None:
-        """Change one member. A mere sign of life (``heard`` alone) is not told."""
+        """Change one member. A change of ``heard`` alone sends no event."""
         before = self.find(name)
         if before is None:
             return
@@ -74,7 +74,7 @@ class TeamWatch:
             self._branch.emit(TeamMessage(replace(message, content=_brief(message.content))))
 
     def say(self, text: str) -> None:
-        """A line for the person."""
+        """Show a line to the user."""
         self._branch.emit(Notice(text, "warning"))
 
     def conflict(self, conflict: Conflict) -> None:
@@ -95,7 +95,7 @@ class TeamWatch:
         self._branch.emit(TeamChanged(self.team))
 
     def close(self, state: TeamState) -> None:
-        """Tell the last state, in which nobody works any more."""
+        """Send the final state, in which no member works."""
         still = {"thinking", "acting", "observing", "planning", "replanning", "paused", "awaiting_approval"}
         ended = "cancelled" if state == "cancelled" else "finished"
         members = (replace(each, activity=ended, doing="") if each.activity in still else each

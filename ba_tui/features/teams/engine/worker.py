@@ -1,7 +1,7 @@
 """A worker: a member in a process of its own, which pulls work of its role, does one task at a time, and answers.
 
-A task is done at least once, and its first written result counts: whoever comes second sends that one again. What may
-have changed something is not begun twice: it is refused, unless whoever hands it out says ``again``.
+A task runs at least once, and its first stored result is final: a second worker sends that result again. A task that
+may have changed something is not begun a second time without ``again`` in its request.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ba_tui.core.errors import BaError, UsageError
-from ba_tui.core.ports.bus import Deliveries, Delivery, MessageBus
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.teamwork.agents import AgentActivity
-from ba_tui.core.teamwork.teams import EVERYBODY, PROTOCOL, AgentMessage, MessageType, Role
+from ba_tui.core.teamwork import EVERYBODY, PROTOCOL, AgentActivity, AgentMessage, MessageType, Role
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
-from ba_tui.features.teams.engine.accepted import Accepted
-from ba_tui.features.teams.engine.asking.approvals import Approvals
-from ba_tui.features.teams.engine.asking.requests import Requests
-from ba_tui.features.teams.engine.borrowing import Borrower
-from ba_tui.features.teams.engine.leases import Lender, asks_lender
+from ba_tui.features.teams.engine.approvals import Approvals, Requests
+from ba_tui.features.teams.engine.bus import AcceptedResults, Deliveries, Delivery, MessageBus
+from ba_tui.features.teams.engine.leases import Borrower, Lender, asks_lender
 from ba_tui.features.teams.engine.messages import (
     TAKERS,
     WORKERS,
@@ -49,21 +45,23 @@ from ba_tui.features.teams.engine.seats import Seat
 from ba_tui.features.teams.engine.shared_context import Items, SharedContext
 
 Ask: TypeAlias = Callable[[Question, str], Awaitable[Reply]]
-"""Asks the person at the lead a question of an agent, by its name."""
+"""Asks the user at the lead a question of the agent with the given name."""
 Do: TypeAlias = Callable[[TaskRequest, str, Seat | None, Ask | None], Awaitable[TaskResponse]]
-"""Does a task, given its idempotency key, the seat in the team, and who answers questions: None where all are denied.
-Whatever becomes of it is in the response."""
+"""Does a task, given its idempotency key, the seat in the team, and who answers questions: None if all are denied. The
+response reports every outcome, including failures.
+"""
 Tell: TypeAlias = Callable[[str], object]
 LINE = 80
-"""Characters of a description in a line for people."""
+"""Maximum characters of a description in a log line."""
 
 
 @frozen
 class WorkerFacts:
-    """``name`` is unique on the server. ``heartbeat`` and ``lease`` in seconds. ``reads``: the agent of the role can
-    change nothing, so that a task may be begun again. ``messages``: the types that its role may send; ``items`` gives
-    those that a team shares. ``patience``: see Borrower; ``lender`` answers those who borrow tools.
-    ``asks``: what needs an approval is asked of the lead, else it is denied."""
+    """``name`` is unique on the server. ``heartbeat`` and ``lease`` in seconds. ``reads``: the agent of the role is
+    read-only, so a task may be begun again. ``messages``: the types that its role may send; ``items`` returns a team's
+    shared items. ``patience``: see Borrower; ``lender`` answers borrowers. ``asks``: approvals are requested from the
+    lead, else they are denied.
+    """
 
     name: str
     role: str
@@ -83,15 +81,15 @@ class WorkerFacts:
 
 
 class OtherVersion(UsageError):
-    """Messages here come from a newer ba."""
+    """The server has messages of a newer ba."""
 
     kind = "protocol"
 
 
 class Worker:
-    """``tell`` hears a line for everything that it does."""
+    """Does the work of one role. ``tell`` gets a line for each step."""
 
-    def __init__(self, facts: WorkerFacts, bus: MessageBus, accepted: Accepted, do: Do, tell: Tell) -> None:
+    def __init__(self, facts: WorkerFacts, bus: MessageBus, accepted: AcceptedResults, do: Do, tell: Tell) -> None:
         self._facts = facts
         self._bus = bus
         self._accepted = accepted
@@ -111,10 +109,10 @@ class Worker:
         self._lent: set[asyncio.Task[None]] = set()
 
     async def run(self, *, once: bool = False) -> int:
-        """Work until it is stopped, or until one task is done. Returns how many were done.
+        """Work until stopped, or until one task is done. Return the number of tasks done.
 
         Raises:
-            OtherVersion: the others speak a newer protocol. StorageError: the server can't be used.
+            OtherVersion: other members use a newer protocol. StorageError: the server can't be used.
         """
         shared = self._bus.subscribe(work_topic(self._facts.role), TAKERS, self._facts.name)
         own = self._bus.subscribe(inbox(self._facts.name), self._facts.name, self._facts.name)
@@ -129,14 +127,14 @@ class Worker:
             if self._facts.lender:
                 await self._facts.lender.close()
             with contextlib.suppress(BaError):
-                # What was taken and not done goes to another worker at once.
+                # Unfinished work goes to another worker immediately.
                 await shared.aclose()
                 await own.aclose()
                 await self._sign_of_life("finished")
         return self._done
 
     def stop(self) -> None:
-        """End after the current task; the second time at once."""
+        """End after the current task; a second call ends it immediately."""
         if self._stopping.is_set() and self._work:
             self._work.cancel()
             return
@@ -174,10 +172,10 @@ class Worker:
             await asyncio.gather(*ending, return_exceptions=True)
 
     async def _handled(self, delivery: Delivery, group: str) -> None:
-        """Do what a delivery asks for, and acknowledge it. Raises OtherVersion, StorageError."""
+        """Process a delivery and acknowledge it. Raises OtherVersion, StorageError."""
         received = delivery.message
         if self._stopping.is_set():
-            # It came while the last task was done.
+            # The withdrawal arrived during the previous task.
             return
         try:
             check_protocol(received)
@@ -190,7 +188,7 @@ class Worker:
             if await self._answered(received, request):
                 await self._bus.ack(delivery, group)
         except UsageError as error:
-            # Its result is too large for a message, for instance: others would fail in the same way.
+            # Its result is too large for a message, for example: other workers would fail in the same way.
             self._tell(error.with_hint)
             name = self._facts.name
             failed = TaskResponse(request.task, "error", error=str(error), hint=error.hint, worker=name)
@@ -205,12 +203,12 @@ class Worker:
         self._tell(error.with_hint)
         await self._send(Trouble("protocol" if other else "invalid", str(error), error.hint), received)
         if received.protocol > PROTOCOL:
-            # A worker with their version can do it: this one must not take what it can't understand.
+            # A worker with that version can do the task; this one must not consume it.
             raise OtherVersion(str(error), error.hint) from error
         await self._bus.dead(delivery, group, str(error))
 
     async def _answered(self, received: AgentMessage, request: TaskRequest) -> bool:
-        """Whether the request is settled."""
+        """Answer a request; return whether it is settled."""
         key = received.idempotency_key or received.id
         what = f"task {one_line(request.task, LINE)} of {received.sender}"
         if earlier := await self._accepted.find(key):
@@ -263,7 +261,7 @@ class Worker:
         return True
 
     def _seated(self, received: AgentMessage, request: TaskRequest) -> Seat | None:
-        """The worker's seat in the team whose work it does; None where members share nothing."""
+        """Return the worker's seat in the requesting team; None if its members share nothing."""
         team, facts = team_of(received.sender), self._facts
         if facts.items is None or not team or request.apart:
             return None
@@ -280,7 +278,7 @@ class Worker:
         )
 
     async def _listen(self, own: Deliveries) -> None:
-        """What is for this worker alone: work, questions for bids, work that is taken back."""
+        """Read the worker's inbox: work, requests for bids, withdrawals."""
         name = self._facts.name
         async for delivery in own:
             received = delivery.message
@@ -305,7 +303,9 @@ class Worker:
             await self._bus.ack(delivery, name)
 
     def _of_leases(self, received: AgentMessage) -> bool:
-        """Whether it is about tools that are lent: a call runs beside, and is not delivered again meanwhile."""
+        """Process the message if it is about lent tools; return whether it was. A call runs in the background and is
+        not delivered again meanwhile.
+        """
         if (self._seat and self._seat.borrower.take(received)) or self._requests.take(received):
             return True
         if self._facts.lender is None or not asks_lender(received):
@@ -323,14 +323,14 @@ class Worker:
             await lender.handle(received)
 
     def _withdraw(self, received: AgentMessage) -> None:
-        """Stop the task when whoever gave it takes it back."""
+        """Stop the task when its sender withdraws it."""
         now = self._now[0] if self._now else None
         if now and self._work and (now.id, now.sender) == (received.correlation_id, received.sender):
             self._withdrawn = True
             self._work.cancel()
 
     def _bid(self, asked: ContextRequest) -> Bid:
-        """It knows nothing of prices: how well its capabilities fit, and whether it is busy."""
+        """Bid by how well its capabilities fit, and whether it is busy; a worker knows no prices."""
         words = {word.casefold() for word in asked.query.replace(",", " ").split()}
         fits = sum(each.casefold() in words for each in self._facts.capabilities)
         busy = 60.0 if self._now else 0.0
@@ -369,7 +369,7 @@ class Worker:
 
 
 def _readdressed(accepted: AgentMessage, received: AgentMessage) -> AgentMessage:
-    """The accepted response as the answer to ``received``: the same message where it answered that one before."""
+    """Return the accepted response as the answer to ``received``, unchanged if it already answers that request."""
     if accepted.correlation_id == received.id and accepted.receiver == received.sender:
         return accepted
     made = {"receiver": received.sender, "correlation_id": received.id, "team": received.team}

@@ -1,2 +1,3 @@
-"""Teams in a session: forms them, joins members with agents and plans, archives what they did. May import
-team, planning and what all tools may."""
+"""Teams in a session: their formation, their members' agents, their plans and archives. May import team, planning and
+what all tools may.
+"""

@@ -1,4 +1,4 @@
-"""Whether a goal needs a team, and which roles; the plan where roles work one after the other."""
+"""The choice between a single agent and a team, with its roles; and the plan of roles that work one after the other."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from typing import Any, cast
 
 from ba_tui.core.agent import AskModel
 from ba_tui.core.errors import ProviderError
-from ba_tui.core.teamwork.plans import TEAM_PLAN, Plan, SubTask, Task
-from ba_tui.core.teamwork.teams import Role
+from ba_tui.core.teamwork import TEAM_PLAN, Plan, PlanTask, Role, SubTask
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.text.ranking import matching
-from ba_tui.core.text.wording import one_line
+from ba_tui.core.text.wording import matching, one_line
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 
 log = logging.getLogger(__name__)
 SMALL = 8
-"""Words of a goal that one agent does without anybody being asked, unless several roles fit it."""
+"""Words of a goal that a single agent does without asking a model, unless several roles match."""
 MOST = 4
-"""Roles of a team that the orchestrator chooses."""
+"""Maximum roles of a team that the orchestrator chooses."""
 WHY = 200
 SYSTEM = """\
 Decide whether a goal needs a team of agents or a single one. A team pays off when parts need different skills, can be \
@@ -36,7 +34,7 @@ _NOT_FOR_WORK = frozenset({"coordinator"})
 
 @frozen
 class Assessment:
-    """``roles``: one for a single agent, more for a team, in the order in which they work. ``why`` in a sentence."""
+    """``roles``: one for a single agent, more for a team, in working order. ``why``: one sentence."""
 
     roles: tuple[Role, ...]
     why: str
@@ -47,7 +45,7 @@ class Assessment:
 
 
 async def assessed(goal: str, roles: Sequence[Role], ask: AskModel | None, branch: Branch) -> Assessment:
-    """One agent or a team: as the small model says, or by the words of the goal where none can be asked."""
+    """Return the choice of the small model, or one by the words of the goal if no model can be asked."""
     usable = [role for role in roles if role.name not in _NOT_FOR_WORK]
     fitting = matching(goal, usable, lambda role: (" ".join((role.name, *role.capabilities)), ""))[:MOST]
     if len(_WORD.findall(goal)) <= SMALL and len(fitting) < 2:
@@ -63,7 +61,7 @@ async def assessed(goal: str, roles: Sequence[Role], ask: AskModel | None, branc
             if found := _read(answer, usable):
                 return found
     if len(fitting) > 1:
-        # In the order of a piece of work, not of how well the words fit.
+        # Ordered as a workflow, not by the number of matching words.
         chosen = tuple(role for role in usable if role in fitting)
         return Assessment(chosen, "its words fit several roles")
     return Assessment(_one(fitting, usable), "its words fit no second role")
@@ -75,7 +73,7 @@ def _one(fitting: Sequence[Role], roles: Sequence[Role]) -> tuple[Role, ...]:
 
 
 def _read(answer: str, roles: Sequence[Role]) -> Assessment | None:
-    """What the model decided; None when its answer makes no sense."""
+    """Return the model's decision; None for an invalid answer."""
     start = answer.find("{")
     try:
         value: Any = json.JSONDecoder().raw_decode(answer, start)[0] if start >= 0 else None
@@ -97,7 +95,7 @@ def _read(answer: str, roles: Sequence[Role]) -> Assessment | None:
 
 
 async def planned_in_a_row(goal: str, roles: Sequence[Role], branch: Branch) -> Plan:
-    """The plan where each role goes on from what those before it found, such as research, write, edit."""
+    """Return the plan in which each role continues the previous one's work, such as research, write, edit."""
     subtasks = list[SubTask]()
     for role in roles:
         before = tuple(each.id for each in subtasks)
@@ -106,9 +104,9 @@ async def planned_in_a_row(goal: str, roles: Sequence[Role], branch: Branch) -> 
         words = f"{told} Go on from what those before you found: {given}" if before else told
         subtasks.append(SubTask(role.name.replace(":", "-"), words, dependencies=before, role=role.name))
     id = uuid.uuid4().hex[:8]
-    return of_team(Plan(id, Task(id, goal, goal), tuple(subtasks), state="approved"))
+    return of_team(Plan(id, PlanTask(id, goal, goal), tuple(subtasks), state="approved"))
 
 
 def of_team(plan: Plan) -> Plan:
-    """``plan`` as one that members carry out."""
+    """Return ``plan`` as one for the members of a team."""
     return replace(plan, id=f"{TEAM_PLAN}{plan.id}")

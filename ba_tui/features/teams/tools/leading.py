@@ -1,68 +1,260 @@
-"""Leads one team of a session from its order to its answer: assessed, led, archived."""
+"""Leads one team of a session from its order to its answer: assessment, plan, work, archive."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import shutil
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ba_tui.core.agent_spec import AgentSpec
+from ba_tui.core.agent import ChildResult
 from ba_tui.core.effects import Effect
 from ba_tui.core.errors import BaError, StopTurn, StorageError, UsageError
 from ba_tui.core.events import Event, MessageDone, Notice, PlanChanged, SubTaskChanged, TeamChanged, TeamMessage
-from ba_tui.core.messages import Message, Text, Usage
-from ba_tui.core.ports.bus import MessageBus
-from ba_tui.core.ports.delegation import Order
+from ba_tui.core.messages import Message, Text, Usage, clean_text
+from ba_tui.core.ports.agents import Order
 from ba_tui.core.ports.memory import Draft
-from ba_tui.core.ports.teams import TeamOrder
-from ba_tui.core.questions import Option, Question
-from ba_tui.core.spawning import ChildResult
-from ba_tui.core.teamwork.plans import Plan
-from ba_tui.core.teamwork.teams import AgentMessage, Conflict, Role, Team, conflict_facts
-from ba_tui.core.text.wording import count, one_line
+from ba_tui.core.questions import Option, Question, Reply
+from ba_tui.core.teamwork import (
+    ASK_TEAM,
+    BORROW,
+    SHARE,
+    AgentMessage,
+    AgentSpec,
+    Conflict,
+    Plan,
+    Role,
+    SubTask,
+    Team,
+    TeamOrder,
+    conflict_facts,
+)
+from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.turn import Branch
-from ba_tui.features.teams.engine.assignment import Assignment
-from ba_tui.features.teams.engine.board import shared_before
-from ba_tui.features.teams.engine.jobs import HandingOut
-from ba_tui.features.teams.engine.leases import At, Lending
-from ba_tui.features.teams.engine.member_spec import ASK_TEAM, BORROW, SHARE, member_spec
-from ba_tui.features.teams.engine.messages import Content, TaskRequest, may_send
+from ba_tui.features.teams.engine.approvals import approved
+from ba_tui.features.teams.engine.bus import MessageBus
+from ba_tui.features.teams.engine.conflicts import camps
+from ba_tui.features.teams.engine.desk import shared_before
+from ba_tui.features.teams.engine.jobs import Assignment, HandingOut, continued
+from ba_tui.features.teams.engine.leases import At, LenderTools
+from ba_tui.features.teams.engine.messages import Content, TaskRequest, cleaned, may_send
 from ba_tui.features.teams.engine.open_bus import accepted_of, items_of, open_bus
 from ba_tui.features.teams.engine.orchestrator import (
     COORDINATOR,
-    Finished,
+    Carrying,
     Orchestrator,
+    Reading,
     TeamMeans,
+    TeamResult,
     TeamRules,
+    Working,
     formed,
     stated_before,
 )
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.server import ServerAway
 from ba_tui.features.teams.engine.over_redis.state import publish_revoked
-from ba_tui.features.teams.engine.prompts import continued
-from ba_tui.features.teams.engine.roles import Roles
+from ba_tui.features.teams.engine.roles import Roles, member_spec
 from ba_tui.features.teams.engine.seats import Seat
-from ba_tui.features.teams.tools.approving import approved
-from ba_tui.features.teams.tools.carrying import carrying, whole_reports
-from ba_tui.features.teams.tools.escalating import asked
-from ba_tui.features.teams.tools.forming import Assessment, assessed
-from ba_tui.features.teams.tools.planned import planning, replanning
-from ba_tui.features.teams.tools.scope import TeamScope
-from ba_tui.features.teams.tools.seating import Seats
-from ba_tui.settings.sections.team import TeamSettings
+from ba_tui.features.teams.tools.forming import Assessment, assessed, of_team, planned_in_a_row
+from ba_tui.features.teams.tools.seating import ConflictEscalation, Seats, TeamScope
+from ba_tui.processes.programs import BriefRun, run_in_thread
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.settings.sections.agents import TeamSettings
+from ba_tui.tools.session_scope import ModelRequests
+
+if TYPE_CHECKING:
+    from ba_tui.features.teams.engine.orchestrator import Planning
+
+
+# Executes the plan of a team with the executor of plans; members do the steps.
+
+KEPT = 4_000
+"""Maximum characters of a report in its step; a longer one is stored, and the step refers to it."""
+Replanning: TypeAlias = Callable[[Plan, str, Branch], Awaitable[Plan]]
+"""Replaces a plan, for a reason; completed steps are kept. Raises BaError."""
+NO_TOOLS = "The steps of a team are done by members; this one names a tool."
+
+
+def carrying(results: Artifacts, at_once: int, replanning: Replanning | None = None) -> Carrying:
+    """Return the function that executes plans, with at most ``at_once`` parallel read-only subtasks. ``replanning``
+    replaces a plan with a failed subtask; None: subtasks that depend on it are skipped.
+    """
+
+    async def carry(plan: Plan, work: Working, reads: Reading, branch: Branch) -> Plan:
+        from ba_tui.features.plans.engine.plan_run import PlanBounds, PlanMeans, PlanRun, StepOutcome  # noqa: PLC0415 - for teams alone
+
+        async def do(step: SubTask, prompt: str, branch: Branch) -> StepOutcome:
+            done = await work(step, prompt)
+            if not done.ok:
+                # The subtask was assigned several times already.
+                return StepOutcome(error=done.error or "it failed", agent_id=done.agent_id, hopeless=True)
+            artifact = done.artifact
+            if len(done.report) > KEPT and not artifact:
+                artifact = await _stored(done.report, results)
+            text = clipped(done.report, KEPT) if artifact else done.report
+            return StepOutcome(text, done.value, artifact, done.agent_id)
+
+        async def call(step: SubTask, args: dict[str, Any], branch: Branch) -> StepOutcome:
+            return StepOutcome(error=NO_TOOLS, hopeless=True)
+
+        async def anew(plan: Plan, reason: str) -> Plan:
+            assert replanning
+            return await replanning(plan, reason, branch)
+
+        means = PlanMeans(call, do, reads, anew if replanning else None, gate=branch.unpaused)
+        return await PlanRun(plan, branch, means, PlanBounds(at_once)).run()
+
+    return carry
+
+
+async def _stored(report: str, results: Artifacts) -> str:
+    """Return the reference of a stored report; empty if there is no room for it."""
+    try:
+        return (await asyncio.to_thread(results.store, report, tool="team")).ref
+    except StorageError:
+        return ""
+
+
+def whole_reports(results: Artifacts) -> Callable[[SubTask], str]:
+    """Return a function that returns the whole report of a subtask. Reads files."""
+
+    def whole(step: SubTask) -> str:
+        if not step.artifact:
+            return step.result
+        try:
+            return results.path(step.artifact).read_text("utf-8", "replace")
+        except (StorageError, OSError):
+            return step.result
+
+    return whole
+
+
+# The plan of a team: made by the model, else a sequence of the roles; and its replacement.
+
+
+def planning(requests: ModelRequests | None) -> Planning:
+    """Return the function that makes plans with ``requests`` to the session's model; without any, roles work in
+    sequence.
+    """
+
+    async def plan(goal: str, roles: Sequence[Role], branch: Branch) -> Plan:
+        if requests is None or len(roles) == 1:
+            return await planned_in_a_row(goal, roles, branch)
+        from ba_tui.features.plans.engine.planner import Planner  # noqa: PLC0415 - for teams and plans alone
+
+        try:
+            draft = await Planner(partial(requests.ask, branch), described(roles)).create_plan(goal, (), may_ask=False)
+        except StopTurn:
+            raise
+        except BaError as error:
+            why = sentence(str(error))
+            branch.emit(Notice(f"The roles work one after the other: no plan could be made. {why}", "info"))
+            return await planned_in_a_row(goal, roles, branch)
+        for text in (*draft.notes, *(f"Assumed: {each}" for each in draft.plan.task.assumptions)):
+            branch.emit(Notice(sentence(text), "info"))
+        if not draft.plan.subtasks:
+            return await planned_in_a_row(goal, roles, branch)
+        return replace(of_team(draft.plan), state="approved")
+
+    return plan
+
+
+def replanning(requests: ModelRequests | None, roles: Sequence[Role]) -> Replanning | None:
+    """Return the function that replaces plans; None if no model can be asked."""
+    if requests is None:
+        return None
+
+    async def replan(plan: Plan, reason: str, branch: Branch) -> Plan:
+        from ba_tui.features.plans.engine.planner import Planner  # noqa: PLC0415 - see planning
+
+        draft = await Planner(partial(requests.ask, branch), described(roles)).replan(plan, reason, ())
+        branch.emit(Notice(sentence(f"The team's plan is made anew: {reason}"), "info"))
+        return draft.plan
+
+    return replan
+
+
+def described(roles: Sequence[Role]) -> dict[str, str]:
+    return {role.name: role.description or role.name for role in roles}
+
+
+# Asks the user about a conflict, and runs the user's escalation command if there is no answer.
+
+TIMEOUT = 600.0
+"""Maximum seconds of the command."""
+MOST = 65_536
+LABEL = 120
+
+
+async def asked(conflict: Conflict, goal: str, branch: Branch, escalation: ConflictEscalation) -> str | None:
+    """Return the value that the user chose or typed, or that the command printed; None without an answer."""
+    options = [(f"{camp[0].value}", ", ".join(each.member for each in camp)) for camp in camps(conflict.claims)]
+    question = Question(
+        "choice",
+        f"Members disagree about {conflict.key}. Which value counts?",
+        options=tuple(Option(one_line(value, LABEL), f"says {who}") for value, who in options),
+    )
+
+    async def meanwhile() -> Reply:
+        await asyncio.sleep(escalation.after)
+        if (said := await called(conflict, goal, escalation)) is not None:
+            return Reply("text", said, by="hook")
+        return await asyncio.Event().wait() and Reply("deny")  # pragma: no cover - the user is waited for
+
+    reply = await branch.ask(question, meanwhile if escalation.command else None)
+    if reply.choice == "deny" and reply.by == "nobody":
+        # Without a user here, the command is the only way to ask.
+        return await called(conflict, goal, escalation) if escalation.command else None
+    text = reply.text.strip()
+    if reply.choice == "deny" or not text:
+        return None
+    return next((value for value, _ in options if one_line(value, LABEL) == text), text)
+
+
+async def called(conflict: Conflict, goal: str, escalation: ConflictEscalation) -> str | None:
+    """Return the first line of the command's output if it is one of the values. Failures are logged."""
+    facts = {
+        "event": "conflict",
+        "goal": goal,
+        "session_id": escalation.session,
+        "key": conflict.key,
+        "question": f"Members disagree about {conflict.key}. Which value counts?",
+        "claims": [asdict(claim) for claim in conflict.claims],
+    }
+    shell = shutil.which("bash") or "/bin/sh"
+    run = BriefRun(
+        (shell, "-c", escalation.command), TIMEOUT, escalation.folder, escalation.environment,
+        json.dumps(cleaned(facts, escalation.redact), default=str).encode(), MOST,
+    )  # fmt: skip
+    try:
+        done = await run_in_thread(run)
+    except (OSError, ValueError) as error:
+        log.warning("team.escalate could not be started: %s", error)
+        return None
+    if done.code != 0:
+        log.warning("team.escalate failed (%s): %s", done.trouble or done.code, one_line(_text(done.errors), 200))
+        return None
+    lines = _text(done.output).strip().splitlines()
+    values = {str(claim.value).strip().casefold(): str(claim.value) for claim in conflict.claims}
+    return values.get(lines[0].strip().casefold()) if lines else None
+
+
+def _text(data: bytes) -> str:
+    return clean_text(data.decode("utf-8", "replace"))
+
 
 SCHEMA = 1
 MOST_TEXT = 2_000
 SAID = {"completed": "reached its goal", "partial": "did a part of its goal", "failed": "failed"}
 
 
-def archived(done: Finished, *, strategy: str) -> dict[str, Any]:
-    """The team as JSON, for the session's results."""
+def archived(done: TeamResult, *, strategy: str) -> dict[str, Any]:
+    """Return the team as JSON, for the session's results."""
     roles = {each.name: each.role for each in done.team.members}
     members: list[dict[str, Any]] = [
         {
@@ -91,8 +283,8 @@ def archived(done: Finished, *, strategy: str) -> dict[str, Any]:
     }
 
 
-def summary(done: Finished) -> str:
-    """The team in a line, as the person reads it at its end."""
+def summary(done: TeamResult) -> str:
+    """Return one line about the team, for the user at its end."""
     tokens = sum(each.tokens for outcomes in done.by.values() for each in outcomes)
     parts = [
         count(len(done.by), "member"),
@@ -103,8 +295,8 @@ def summary(done: Finished) -> str:
     return f"The team {SAID.get(done.state, done.state)} in {done.seconds:.0f} s: {', '.join(parts)}."
 
 
-def outcome_text(done: Finished) -> str:
-    """What memory keeps: the goal, who worked on it how, and how it came out."""
+def outcome_text(done: TeamResult) -> str:
+    """Return the memory entry: the goal, the members and pattern, and the outcome."""
     roles = ", ".join(dict.fromkeys(each.role for each in done.team.members if each.role != "lead"))
     text = (
         f"A team ({done.team.pattern}: {roles}) worked on: {one_line(done.team.goal, 300)}. It {SAID.get(done.state)}"
@@ -119,10 +311,10 @@ def _joined(texts: Sequence[str]) -> str:
 
 log = logging.getLogger(__name__)
 AT_ONCE = 50
-"""Subtasks that are handed out at the same time: how many agents work is limited elsewhere."""
+"""Maximum subtasks that are assigned in parallel; the number of working agents has its own limit."""
 AGAIN = "Run it again"
 NAME = "team"
-"""The model that an answer of a team names."""
+"""The model name of a team's answers."""
 
 
 class TeamFailed(BaError):
@@ -132,13 +324,13 @@ class TeamFailed(BaError):
 
 
 class TeamIncomplete(StopTurn):
-    """A team ended, and a part of its goal is missing."""
+    """A team ended with a part of its goal missing."""
 
     kind = "team_incomplete"
 
 
-class Leading:
-    """The work of teams of one session. ``branch``: that of the team at work."""
+class TeamLeader:
+    """Leads the teams of one session. ``branch``: that of the working team."""
 
     def __init__(self, settings: TeamSettings, scope: TeamScope, seats: Seats) -> None:
         self._settings = settings
@@ -147,7 +339,7 @@ class Leading:
         self.branch: Branch | None = None
 
     def check(self, chosen: Sequence[Role]) -> None:
-        """Raise UsageError when these roles make too large a team; none may be chosen yet."""
+        """Raise UsageError if these roles make too large a team; without roles they are chosen later."""
         if chosen:
             formed(chosen, self._settings.max_members)
 
@@ -172,7 +364,7 @@ class Leading:
         await self._lead(assignment, branch)
 
     async def _alone(self, order: TeamOrder, found: Assessment, branch: Branch) -> None:
-        """One agent does it all."""
+        """Have one agent do it all."""
         role = found.roles[0]
         branch.emit(Notice(f"One agent works on this, {role.name}: {found.why}.", "info"))
         work = Order(await asyncio.to_thread(self._spec, role), order.goal, deadline=order.deadline)
@@ -238,7 +430,7 @@ class Leading:
         async def at(work: Callable[[Branch], Awaitable[Content]]) -> Content:
             return await work(branch)
 
-        # Each member of a committee answers once; there is nothing to plan.
+        # Each member of a committee answers once; no plan is needed.
         anew = None if assignment.pattern == "committee" else replanning(scope.requests, assignment.roles)
         means = TeamMeans(
             bus,
@@ -263,8 +455,8 @@ class Leading:
             await bus.close()
         await self._archive(done, assignment, branch)
 
-    async def _archive(self, done: Finished, assignment: Assignment, branch: Branch) -> None:
-        """Keep what the team did, and answer."""
+    async def _archive(self, done: TeamResult, assignment: Assignment, branch: Branch) -> None:
+        """Store the team's work, and answer."""
         kept = ""
         try:
             text = json.dumps(archived(done, strategy=assignment.conflicts), ensure_ascii=False, default=str, indent=1)
@@ -285,7 +477,7 @@ class Leading:
             raise TeamIncomplete(f"The team did a part of its goal. Missing: {why}")
 
     def _reads(self, role: Role) -> bool:
-        """Whether a member of that role can change nothing, so that others may work beside it."""
+        """Return whether members of that role are read-only, so that others may work in parallel."""
         try:
             spec = self._spec(role)
             effect = self._scope.agents.effect(role.agent)
@@ -293,16 +485,16 @@ class Leading:
             return False
         return effect is Effect.READ or spec.ceiling.effects <= {Effect.READ}
 
-    def lending(self, role: Role, beat: float, at: At) -> Lending | None:
-        """What members of a role lend; None for nothing. Reads files."""
+    def lending(self, role: Role, beat: float, at: At) -> LenderTools | None:
+        """Return what members of a role lend; None for nothing. Reads files."""
         may = may_send(role, "bid") and may_send(role, "information_share")
         if not role.lends or not may:
             return None
         lent = tuple(name for name in role.lends if name not in {SHARE, ASK_TEAM, BORROW})
-        return Lending(self._scope.tool, lent, self._spec(role).ceiling, at, beat)
+        return LenderTools(self._scope.tool, lent, self._spec(role).ceiling, at, beat)
 
     def _spec(self, role: Role) -> AgentSpec:
-        """The agent of a member. Raises UsageError."""
+        """Return the spec of a member's agent. Raises UsageError."""
         assert self._scope.files is not None
         return member_spec(role, self._scope.files())
 
@@ -319,7 +511,7 @@ def _told(request: TaskRequest) -> str:
 
 
 async def _reached(bus: MessageBus) -> None:
-    """Check that the bus answers: a team that begins without it would wait for members that nobody can reach.
+    """Check that the bus answers: a team without it would wait for unreachable members.
 
     Raises StorageError. A server that is lost later is waited for.
     """
@@ -340,13 +532,13 @@ def _why(result: ChildResult) -> str:
 
 
 def _answer(branch: Branch, text: str) -> None:
-    """The answer of the turn. Its members were paid for already."""
+    """Answer the turn. The members' costs are counted already."""
     message = Message("assistant", (Text(text),), usage=Usage(), stop="end_turn", model=NAME, origin="assistant")
     branch.emit(MessageDone(message, 0.0))
 
 
 def _left(events: Sequence[Event], team: Team) -> tuple[Plan | None, Sequence[AgentMessage]]:
-    """The newest plan that was begun after ``team`` was formed, and the messages of its members."""
+    """Return the newest plan that began after ``team`` was formed, and its members' messages."""
     plan: Plan | None = None
     messages: list[AgentMessage] = []
     begun = False

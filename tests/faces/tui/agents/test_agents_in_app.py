@@ -13,15 +13,14 @@ from textual.events import Key
 
 from ba_tui.core.events import AgentStarted, MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import ToolUse, user
-from ba_tui.core.ports.delegation import Delegation, RunningAgent
+from ba_tui.core.ports.agents import Delegation, RunningAgent
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
-from ba_tui.faces.tui.agents.listing import AgentList
-from ba_tui.faces.tui.agents.screen import AgentScreen
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord
+from ba_tui.features.agents.tui.screen import AgentList, AgentScreen
 from tests.faces.tui.agents.story import begins, ends, said, starts, works
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
@@ -77,7 +76,7 @@ class Children:
 @pytest.fixture
 def children(world: World, monkeypatch: pytest.MonkeyPatch) -> Children:
     # Keys count at once: nobody has to read the question first.
-    monkeypatch.setattr("ba_tui.faces.tui.widgets.ask_form.RECENT", 0.0)
+    monkeypatch.setattr("ba_tui.faces.tui.widgets.ask.RECENT", 0.0)
     children = Children()
     world.brain.tools = [children.tool()]
     calls = [ToolUse(id, "delegate_task", {}) for id in ("one", "two")]

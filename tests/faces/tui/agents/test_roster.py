@@ -17,9 +17,8 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.faces.tui.agents.painted import AgentSpace, below, head
-from ba_tui.faces.tui.agents.roster import Roster
-from ba_tui.faces.tui.transcript.fold import Records, fold
+from ba_tui.faces.tui.agents.roster import AgentSpace, Roster, below, head
+from ba_tui.faces.tui.transcript.fold import RecordFold, fold
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, ToolRow
 from tests.faces.tui.agents.story import begins, ends, starts, works
@@ -27,13 +26,13 @@ from tests.faces.tui.agents.story import begins, ends, starts, works
 A, B, NESTED = "main/explore-1", "main/explore-2", "main/explore-1/general-1"
 
 
-def rows(records: Records) -> list[ToolRow]:
+def rows(records: RecordFold) -> list[ToolRow]:
     records.settle()
     return [item for item in records.items if isinstance(item, ToolRow)]
 
 
 def shown(*events: Event, agent: str = "main") -> list[ToolRow]:
-    records = Records(agent)
+    records = RecordFold(agent)
     for event in events:
         records.apply(event)
     return rows(records)
@@ -87,7 +86,7 @@ def test_tokens_of_agents_below_count_for_the_one_above():
 
 
 def test_words_that_stream_change_no_row():
-    records = Records()
+    records = RecordFold()
     for event in (*begins("1"), *starts(A, "1")):
         records.apply(event)
     rows(records)

@@ -11,15 +11,15 @@ from textual.widgets import Static
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import ConflictChanged, Event, MessageDone, TeamChanged, TeamMessage, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
-from ba_tui.core.ports.delegation import Work
-from ba_tui.core.ports.teams import TeamOrder, Teams
+from ba_tui.core.ports.agents import Work
 from ba_tui.core.start import Start
-from ba_tui.core.teamwork.teams import EVERYBODY, AgentMessage, Claim, Conflict, Member, MessageType, Team
+from ba_tui.core.teamwork import EVERYBODY, AgentMessage, Claim, Conflict, Member, MessageType, Team, TeamOrder
 from ba_tui.core.turn import Branch
-from ba_tui.faces.tui.acts.team import ordered
-from ba_tui.faces.tui.agents.screen import AgentScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.team.screen import TeamScreen, first_line
+from ba_tui.features.agents.tui.screen import AgentScreen
+from ba_tui.features.teams.session import TeamSession
+from ba_tui.features.teams.tui.commands import ordered
+from ba_tui.features.teams.tui.screen import TeamScreen, first_line
 from tests.faces.tui.agents.story import said
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
@@ -107,7 +107,7 @@ class Fake:
 
 async def test_a_goal_starts_a_turn_that_the_team_answers(world: World):
     teams = Fake()
-    world.brain.inventory = changed(world.brain.inventory, features={Teams: teams})  # pyright: ignore[reportArgumentType]
+    world.brain.inventory = changed(world.brain.inventory, features={TeamSession: teams})  # pyright: ignore[reportArgumentType]
     async with running(world) as hand:
         await hand.send("/team --roles analyst,checker Count the orders")
         await hand.until(lambda: "41 orders." in hand.said() and not hand.chat.turns.busy)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from ba_tui.core.ports.permissions import EDITS, joined_rules
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Prose, ScriptCall
-from ba_tui.core.text.rule_words import EDITS, joined_rules
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, Chat, asked, seen, settle
 
 PLAN = Question(

@@ -5,23 +5,21 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input, Static
 
-from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
+from ba_tui.core.displays import Chart, ChartRequest, ChartSeries
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Column, RowFilter
 from ba_tui.core.results import ToolResult
 from ba_tui.faces.tui.acts.view import inspect
-from ba_tui.faces.tui.charts.pane import ChartPane, changed
-from ba_tui.faces.tui.charts.screen import ChartScreen
-from ba_tui.faces.tui.charts.view import ChartView
-from ba_tui.faces.tui.grid.asking import AskLine
-from ba_tui.faces.tui.grid.screen import GridScreen
+from ba_tui.faces.tui.chart_pane import ChartPane, ChartScreen, ChartView, changed
+from ba_tui.faces.tui.grid.data_pane import AskLine
+from ba_tui.faces.tui.grid.pane import GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.data import DataList
 from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
-from ba_tui.faces.tui.transcript.preview import preview
 from ba_tui.faces.tui.transcript.records import ToolRow
+from ba_tui.faces.tui.transcript.rows import preview
+from ba_tui.features.data.tui.lists import DataList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ba_tui.core.displays.charts import Chart, ChartRequest, ChartSeries
+from ba_tui.core.displays import Chart, ChartRequest, ChartSeries
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.datasets import Exported, NeedsConfirmation, OutputFormat, SourceInfo
-from ba_tui.core.ports.python import PythonSession
+from ba_tui.core.ports.datasets import ExportedFile, NeedsConfirmation, OutputFormat, PythonSession, SourceInfo
 from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
@@ -17,7 +16,7 @@ from ba_tui.core.ports.tables import (
     Column,
     ColumnProfile,
     Dataset,
-    Finding,
+    FoundRows,
     Page,
     Progress,
     Provenance,
@@ -25,8 +24,8 @@ from ba_tui.core.ports.tables import (
     Row,
     RowFilter,
     TopValue,
+    TrapFinding,
 )
-from ba_tui.core.text.figures import SourceFile
 
 COLUMNS = (Column("id", "BIGINT"), Column("region", "VARCHAR"), Column("amount", "DOUBLE"))
 REGIONS = ("north", "south", "east")
@@ -63,13 +62,13 @@ class Written:
     files: list[tuple[str, str, Arrangement]] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
 
-    async def table(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> Exported:
+    async def table(self, name: str, path: str, arrangement: Arrangement, *, confirmed: bool = False) -> ExportedFile:
         if path in self.there and not confirmed:
             raise NeedsConfirmation(f"{path} exists already.")
         self.files.append((name, path, arrangement))
-        return Exported(path, 2_500)
+        return ExportedFile(path, 2_500)
 
-    async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> Exported:
+    async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> ExportedFile:
         return await self.table(chart.title, path, Arrangement(), confirmed=confirmed)
 
     async def report(
@@ -79,7 +78,7 @@ class Written:
         title: str,
         confirmed: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
-    ) -> Exported:
+    ) -> ExportedFile:
         return await self.table(title, path, Arrangement(), confirmed=confirmed)
 
 
@@ -94,16 +93,17 @@ class Tables:
     outputs: list[str] = field(default_factory=list)
     unmasked: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
-    traps: tuple[Finding, ...] = ()
+    traps: tuple[TrapFinding, ...] = ()
     queries: list[str] = field(default_factory=list)
-    stale: tuple[str, ...] = ()
     begun = True
     python: PythonSession | None = None
     sources: Warehouse = field(default_factory=Warehouse)
     exports: Written = field(default_factory=Written)
 
-    async def changed(self, files: Sequence[SourceFile]) -> tuple[str, ...]:
-        return tuple(file.path for file in files if file.path in self.stale)
+    async def find(
+        self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
+    ) -> tuple[FoundRows, ...]:
+        raise NotImplementedError
 
     async def catalogue(self) -> Catalogue:
         dataset = Dataset("sales", "sales.csv", "", "csv", len(self.rows), self.columns, (), rows_skipped=2)
@@ -124,10 +124,10 @@ class Tables:
         self.outputs.append(text)
         return (await self.catalogue()).datasets[0]
 
-    async def findings(self, name: str) -> tuple[Finding, ...]:
+    async def findings(self, name: str) -> tuple[TrapFinding, ...]:
         return self.traps
 
-    async def mute(self, finding: Finding, *, muted: bool) -> None:
+    async def mute(self, finding: TrapFinding, *, muted: bool) -> None:
         self.traps = tuple(replace(each, muted=muted) if each == finding else each for each in self.traps)
 
     async def query(self, sql: str) -> QueryResult:

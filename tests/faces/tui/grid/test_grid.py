@@ -12,16 +12,14 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.faces.tui.acts.view import inspect
-from ba_tui.faces.tui.grid.asking import AskLine
-from ba_tui.faces.tui.grid.cell_screen import CellScreen
-from ba_tui.faces.tui.grid.outputs import output_format
-from ba_tui.faces.tui.grid.pane import GridPane
-from ba_tui.faces.tui.grid.screen import GridScreen
+from ba_tui.faces.tui.grid.data_pane import AskLine
+from ba_tui.faces.tui.grid.feed import output_format
+from ba_tui.faces.tui.grid.pane import CellScreen, GridPane, GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.table_view import TableView
-from ba_tui.faces.tui.screens.data import DataList
 from ba_tui.faces.tui.transcript.records import ToolRow
+from ba_tui.features.data.tui.lists import DataList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables, sales
@@ -84,7 +82,7 @@ async def test_the_data_screen_lists_what_there_is(world: World, tables: Tables)
         assert "R1  SELECT * FROM sales" in lines(hand)
         assert "1,000 rows  3 columns" in lines(hand)
         assert "id, region, amount" in lines(hand)
-        assert "Enter opens as a grid" in keys(hand)
+        assert "Enter open as a grid" in keys(hand)
         await hand.press("enter")
         await shown(hand, GridScreen)
         await settled(hand)
@@ -329,6 +327,7 @@ async def test_output_that_is_a_table_becomes_one(world: World, tables: Tables) 
         ("one line\nand another\n", None),
         ("Yes, it is.\nNo, it is not, really.\n", None),
         ('{\n "a": 1\n}\n', None),
+        ('{"a": ' + "[" * 3000 + "]" * 3000 + '}\n{"a": 1}\n', None),
         ("a,a\n1,2\n", None),
         ('a,b\n"1,2\n', None),
     ],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
-from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.python import PythonFile, PythonState, Variable
-from ba_tui.faces.tui.grid.screen import GridScreen
-from ba_tui.faces.tui.screens.data import DataList
+from ba_tui.core.ports.datasets import Datasets, PythonFile, PythonState, Variable
+from ba_tui.faces.tui.grid.pane import GridScreen
+from ba_tui.features.data.tui.lists import DataList
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables

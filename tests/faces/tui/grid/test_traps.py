@@ -9,18 +9,19 @@ from textual.widgets import Static
 
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets
-from ba_tui.core.ports.tables import Finding
-from ba_tui.faces.tui.grid.pane import GridPane
-from ba_tui.faces.tui.grid.screen import GridScreen
+from ba_tui.core.ports.tables import TrapFinding
+from ba_tui.faces.tui.grid.pane import GridPane, GridScreen
 from ba_tui.faces.tui.grid.traps import TrapList, warning_line
-from ba_tui.faces.tui.screens.data import DataList
+from ba_tui.features.data.tui.lists import DataList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables
 from tests.faces.tui.sheets import lines, shown
 
-TOTAL = Finding("total_rows", "sales", "sales.region has totals among the rows.", "FROM sales WHERE region = 'Total'")
-GAPS = Finding("time_gaps", "sales", "sales.month lacks 2 months.", "SELECT 1")
+TOTAL = TrapFinding(
+    "total_rows", "sales", "sales.region has totals among the rows.", "FROM sales WHERE region = 'Total'"
+)
+GAPS = TrapFinding("time_gaps", "sales", "sales.month lacks 2 months.", "SELECT 1")
 
 
 @pytest.fixture
@@ -87,5 +88,5 @@ async def test_a_grid_without_warnings_says_so(world: World, tables: Tables) -> 
         await hand.send("/data sales")
         await shown(hand, GridScreen)
         await hand.press("w")
-        await hand.until(lambda: "Nothing was found" in str(hand.app.screen.query_one(".said", Static).content))
+        await hand.until(lambda: "No problems were found" in str(hand.app.screen.query_one(".said", Static).content))
         assert not hand.app.screen.query_one(".traps").display

@@ -10,8 +10,14 @@ import regex
 from textual.app import App, ComposeResult
 from textual.events import Key
 
-from ba_tui.faces.tui.graphemes import cluster_after, cluster_before, cluster_start, known, without_last
-from ba_tui.faces.tui.widgets.text_fields import ClusterInput
+from ba_tui.faces.tui.widgets.text_fields import (
+    ClusterInput,
+    cluster_after,
+    cluster_before,
+    cluster_start,
+    known,
+    without_last,
+)
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 

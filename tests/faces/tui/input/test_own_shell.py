@@ -1,4 +1,4 @@
-"""Commands that the person types behind ``!``: the sign before the input, the row, paths, stopping and moving."""
+"""Commands that the user types behind ``!``: the sign before the input, the row, paths, stopping and moving."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from ba_tui.core.results import CommandText, Table, ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.faces.tui.transcript.records import ToolRow
-from ba_tui.faces.tui.widgets.shell_paths import last_word, paths
+from ba_tui.faces.tui.widgets.completion import last_word, paths
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.mentions import Weight
-from ba_tui.faces.tui.pictures import picture, put_together
+from ba_tui.core.ports.context import Weight
+from ba_tui.faces.tui.clipboard import ClipboardPart, picture, put_together, request
 from ba_tui.faces.tui.terminal import TerminalEvents
-from ba_tui.faces.tui.terminal_clipboard import ClipboardPart, request
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.input.test_prompt import paste

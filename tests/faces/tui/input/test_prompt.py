@@ -13,11 +13,10 @@ from textual import events
 from textual.binding import Binding
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.mentions import Suggestion, Weight
+from ba_tui.core.ports.context import Suggestion, Weight
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.external import edited
-from ba_tui.faces.tui.widgets.pastes import Pastes, cleaned
-from ba_tui.faces.tui.widgets.prompt import PromptInput
+from ba_tui.faces.tui.acts.editor import edited
+from ba_tui.faces.tui.widgets.prompt import Pastes, PromptInput, cleaned
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 

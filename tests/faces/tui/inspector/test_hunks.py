@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_tui.core.results import Diff
-from ba_tui.faces.tui.inspector.hunks import can_say, hunks, merged, said
+from ba_tui.faces.tui.inspector.diff import can_say, hunks, merged, said
 from ba_tui.permissions.paths import Workspace
 from ba_tui.tools.editing.edits import planned_edit
-from ba_tui.tools.editing.seen import SeenFiles
+from ba_tui.tools.editing.seen_files import SeenFiles
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "    a\n", "\n", "  b\n", "c\n"]), max_size=12)
 

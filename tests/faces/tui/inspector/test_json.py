@@ -9,10 +9,9 @@ import pytest
 from textual.widgets import Static
 
 from ba_tui.core.results import CommandText, Prose, Source, Table
-from ba_tui.faces.tui.inspector.json_values import JsonNode, looks_like_json, parsed_json
-from ba_tui.faces.tui.inspector.json_view import JsonView
-from ba_tui.faces.tui.inspector.model import Inspected, Whole
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.faces.tui.inspector.json_values import JsonNode, JsonView, looks_like_json, parsed_json
+from ba_tui.faces.tui.inspector.model import InspectorValue, Whole
+from ba_tui.sessions.artifacts import Artifacts
 from tests.faces.tui.inspector.test_pane import Room, seen, settle
 
 ORDERS = {"name": "ba", "orders": [{"id": at, "sum": at * 1.5} for at in range(3)], "none": None, "ok": True}
@@ -67,8 +66,8 @@ def test_a_log_line_with_brackets_does_not_look_like_json() -> None:
     assert not looks_like_json("{'a': 1}")
 
 
-def wanted(display: object, text: str = "") -> Inspected:
-    return Inspected("shell cat x.json", {"command": "cat x.json"}, display, text, "ok", 0.1)  # type: ignore[arg-type]
+def wanted(display: object, text: str = "") -> InspectorValue:
+    return InspectorValue("shell cat x.json", {"command": "cat x.json"}, display, text, "ok", 0.1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +78,9 @@ def wanted(display: object, text: str = "") -> Inspected:
         wanted(Source("x.json", json.dumps(ORDERS))),
         wanted(None, json.dumps(ORDERS)),
     ],
-    ids=["a command", "a page", "a file", "a tool of the person's own"],
+    ids=["a command", "a page", "a file", "a tool of the user's own"],
 )
-async def test_a_json_result_opens_as_a_tree_and_v_shows_its_text(inspected: Inspected) -> None:
+async def test_a_json_result_opens_as_a_tree_and_v_shows_its_text(inspected: InspectorValue) -> None:
     async with Room(inspected).run_test(size=(80, 30)) as pilot:
         await settle(pilot)
         assert "orders: [3 items]" in seen(pilot.app)
@@ -130,7 +129,7 @@ async def test_what_is_copied_is_the_text() -> None:
 async def test_a_stored_result_that_is_json_opens_as_a_tree_with_its_pages_behind(tmp_path: Path) -> None:
     stored = Artifacts(tmp_path)
     whole = Whole(stored, stored.store(json.dumps(list(range(5_000)))).ref)
-    inspected = Inspected(
+    inspected = InspectorValue(
         "shell x", {}, CommandText("x", output="[0, 1 … 4999]", exit_code=0), "a part", "ok", whole=whole
     )
     async with Room(inspected).run_test(size=(80, 30)) as pilot:
@@ -153,7 +152,9 @@ async def test_hostile_keys_and_values_reach_no_terminal() -> None:
 
 async def test_a_long_cell_is_whole_below_its_grid() -> None:
     words = "Leave it at the door, ring twice and wait for the neighbour to come down the stairs"
-    async with Room(Inspected("Table", {}, Table(("n", "note"), (("1.50", words),)))).run_test(size=(80, 30)) as pilot:
+    async with Room(InspectorValue("Table", {}, Table(("n", "note"), (("1.50", words),)))).run_test(
+        size=(80, 30)
+    ) as pilot:
         await settle(pilot)
         assert words not in seen(pilot.app)
         await pilot.press("right")

@@ -18,10 +18,10 @@ from textual.widgets import Static
 from ba_tui.core.errors import StorageError
 from ba_tui.core.results import Diff, TextPage
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.inspector.model import Inspected, Whole
-from ba_tui.faces.tui.inspector.paged import PAGE, Paged
+from ba_tui.faces.tui.inspector.model import InspectorValue, Whole
+from ba_tui.faces.tui.inspector.paged import PAGE, PagedView
 from ba_tui.faces.tui.inspector.pane import Inspector
-from ba_tui.sessions.results.artifacts import Artifacts
+from ba_tui.sessions.artifacts import Artifacts
 
 
 class Counting(Artifacts):
@@ -37,7 +37,7 @@ class Counting(Artifacts):
 
 
 class Look(App[None]):
-    def __init__(self, inspected: Inspected) -> None:
+    def __init__(self, inspected: InspectorValue) -> None:
         super().__init__()
         self.inspected = inspected
         self.copied: list[tuple[str, str]] = []
@@ -60,7 +60,9 @@ def stored(tmp_path: Path) -> Counting:
 
 
 @asynccontextmanager
-async def looking(inspected: Inspected, columns: int = 60, rows: int = 20) -> AsyncGenerator[tuple[Look, Pilot[None]]]:
+async def looking(
+    inspected: InspectorValue, columns: int = 60, rows: int = 20
+) -> AsyncGenerator[tuple[Look, Pilot[None]]]:
     app = Look(inspected)
     async with app.run_test(size=(columns, rows)) as pilot:
         await until(pilot, lambda: app.query("#sheet"))
@@ -74,9 +76,9 @@ async def until(pilot: Pilot[None], true: Callable[[], object]) -> None:
     await pilot.pause()
 
 
-def kept(stored: Artifacts, text: str | bytes, **more: object) -> Inspected:
+def kept(stored: Artifacts, text: str | bytes, **more: object) -> InspectorValue:
     whole = Whole(stored, stored.store(text).ref)
-    return Inspected("shell make", {}, None, "what the model was given", "ok", 1.0, whole=whole, **more)  # pyright: ignore[reportArgumentType]
+    return InspectorValue("shell make", {}, None, "what the model was given", "ok", 1.0, whole=whole, **more)  # pyright: ignore[reportArgumentType]
 
 
 LONG = "".join(f"line {number} of the log\n" for number in range(1, 50_001))
@@ -155,7 +157,7 @@ async def test_copying_the_whole_says_how_much_it_is(stored: Counting) -> None:
 async def test_what_is_selected_is_copied_without_numbers(stored: Counting) -> None:
     async with looking(kept(stored, LONG)) as (app, pilot):
         await until(pilot, lambda: "line 3" in app.shown[2])
-        sheet = app.query_one(Paged)
+        sheet = app.query_one(PagedView)
         app.screen.selections = {sheet: Selection(Offset(5, 1), Offset(6, 2))}
         await pilot.press("y")
         await until(pilot, lambda: app.copied)
@@ -186,16 +188,16 @@ async def test_a_page_that_can_not_be_read_says_so(stored: Counting) -> None:
         await pilot.press("G")
         await pilot.pause()
         first = 50_000 - 50_000 % PAGE - (0 if 50_000 % PAGE else PAGE)
-        sheet = app.query_one(Paged)
+        sheet = app.query_one(PagedView)
         await until(pilot, lambda: "The disk is gone." in sheet.row(first)[0].text)
 
 
 async def test_a_picture_of_its_own_comes_first(stored: Counting) -> None:
     whole = Whole(stored, stored.store(LONG).ref)
-    inspected = Inspected("edit_file a", {}, Diff("a", "one\n", "two\n"), "", "ok", whole=whole)
+    inspected = InspectorValue("edit_file a", {}, Diff("a", "one\n", "two\n"), "", "ok", whole=whole)
     async with looking(inspected) as (app, pilot):
         await until(pilot, lambda: any("two" in line for line in app.shown))
         await pilot.press("v")
-        await until(pilot, lambda: app.query(Paged) and "line 1" in app.shown[0])
+        await until(pilot, lambda: app.query(PagedView) and "line 1" in app.shown[0])
         await pilot.press("v")
-        await until(pilot, lambda: not app.query(Paged) and any("two" in line for line in app.shown))
+        await until(pilot, lambda: not app.query(PagedView) and any("two" in line for line in app.shown))

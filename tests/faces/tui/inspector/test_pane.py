@@ -11,20 +11,20 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
-from ba_tui.core.results import CommandText, Diff, Display, Prose, Source, Table, Todos
-from ba_tui.core.work import Todo
+from ba_tui.core.results import CommandText, Diff, Display, Prose, Source, Table, Todo, Todos
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.inspector.model import Inspected
-from ba_tui.faces.tui.inspector.pane import Inspector, InspectorScreen, spell
+from ba_tui.faces.tui.inspector.model import InspectorValue
+from ba_tui.faces.tui.inspector.pane import Inspector, InspectorScreen
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.rows import GridRow, line
 from ba_tui.faces.tui.inspector.table_view import TableView
+from ba_tui.faces.tui.meters import duration
 
 CHANGE = Diff("src/a.py", "a\nold\n", "a\nnew\n")
 
 
 class Room(App[None]):
-    def __init__(self, inspected: Inspected) -> None:
+    def __init__(self, inspected: InspectorValue) -> None:
         super().__init__()
         self.pane = Inspector(inspected)
         self.copied: list[str] = []
@@ -72,7 +72,7 @@ def seen(app: App[None]) -> str:
     ],
 )
 async def test_each_display_is_shown_and_copied(display: Display | None, words: list[str], copied: str) -> None:
-    inspected = Inspected("tool target", {"path": "p.py"}, display, "what the model read", "ok", 0.25)
+    inspected = InspectorValue("tool target", {"path": "p.py"}, display, "what the model read", "ok", 0.25)
     async with Room(inspected).run_test(size=(80, 24)) as pilot:
         app = pilot.app
         assert isinstance(app, Room)
@@ -86,7 +86,7 @@ async def test_each_display_is_shown_and_copied(display: Display | None, words: 
 
 
 async def test_escape_and_q_close() -> None:
-    async with Room(Inspected("x", {}, CHANGE)).run_test() as pilot:
+    async with Room(InspectorValue("x", {}, CHANGE)).run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Room)
         await settle(pilot)
@@ -96,7 +96,7 @@ async def test_escape_and_q_close() -> None:
 
 
 async def test_arguments_are_copied_when_they_have_the_focus() -> None:
-    async with Room(Inspected("x", {"a": "ü"}, CHANGE)).run_test() as pilot:
+    async with Room(InspectorValue("x", {"a": "ü"}, CHANGE)).run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Room)
         await settle(pilot)
@@ -107,7 +107,7 @@ async def test_arguments_are_copied_when_they_have_the_focus() -> None:
 
 
 async def test_d_puts_a_diff_side_by_side_and_back() -> None:
-    async with Room(Inspected("x", {}, CHANGE)).run_test(size=(80, 24)) as pilot:
+    async with Room(InspectorValue("x", {}, CHANGE)).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         sheet = pilot.app.query_one("#sheet", RowView)
         assert max(map(len, sheet.rows)) == 1
@@ -120,7 +120,7 @@ async def test_d_puts_a_diff_side_by_side_and_back() -> None:
 
 
 async def test_a_wide_pane_shows_both_sides_at_once() -> None:
-    async with Room(Inspected("x", {}, CHANGE)).run_test(size=(120, 24)) as pilot:
+    async with Room(InspectorValue("x", {}, CHANGE)).run_test(size=(120, 24)) as pilot:
         await settle(pilot)
         assert max(map(len, pilot.app.query_one("#sheet", RowView).rows)) == 2
         assert "d one below the other" in seen(pilot.app)
@@ -132,7 +132,7 @@ async def test_a_wide_pane_shows_both_sides_at_once() -> None:
 
 
 async def test_w_lets_long_lines_run_on_and_scroll_beside_their_numbers() -> None:
-    async with Room(Inspected("x", {}, Source("a.txt", "x" * 300 + "END"))).run_test(size=(80, 24)) as pilot:
+    async with Room(InspectorValue("x", {}, Source("a.txt", "x" * 300 + "END"))).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         sheet = pilot.app.query_one("#sheet", RowView)
         assert sheet.line_count > 3
@@ -146,12 +146,12 @@ async def test_w_lets_long_lines_run_on_and_scroll_beside_their_numbers() -> Non
 
 
 async def test_another_call_replaces_the_first() -> None:
-    async with Room(Inspected("one", {"a": 1}, Table(("n",), ((1,),)))).run_test() as pilot:
+    async with Room(InspectorValue("one", {"a": 1}, Table(("n",), ((1,),)))).run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Room)
         await settle(pilot)
         assert app.query(TableView)
-        await app.pane.show(Inspected("two", {}, None, "", "running"))
+        await app.pane.show(InspectorValue("two", {}, None, "", "running"))
         await settle(pilot)
         screen = seen(app)
         assert "two  running" in screen
@@ -160,10 +160,10 @@ async def test_another_call_replaces_the_first() -> None:
 
 
 async def test_the_screen_closes_with_escape_and_passes_the_copy_on() -> None:
-    async with Room(Inspected("x")).run_test() as pilot:
+    async with Room(InspectorValue("x")).run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Room)
-        await app.push_screen(InspectorScreen(Inspected("full", {}, CHANGE)))
+        await app.push_screen(InspectorScreen(InspectorValue("full", {}, CHANGE)))
         await settle(pilot)
         assert "2 + new" in seen(app)
         await pilot.press("y", "escape")
@@ -173,7 +173,7 @@ async def test_the_screen_closes_with_escape_and_passes_the_copy_on() -> None:
 
 
 async def test_a_failure_is_said_beside_its_display() -> None:
-    inspected = Inspected("edit " + "a/" * 60, {}, CHANGE, "The file changed meanwhile.", "failed", note="changed")
+    inspected = InspectorValue("edit " + "a/" * 60, {}, CHANGE, "The file changed meanwhile.", "failed", note="changed")
     async with Room(inspected).run_test() as pilot:
         await settle(pilot)
         assert "The file changed meanwhile." in seen(pilot.app)
@@ -183,7 +183,7 @@ async def test_a_failure_is_said_beside_its_display() -> None:
 async def test_a_long_diff_opens_and_reaches_its_end() -> None:
     before = "".join(f"value_{n} = {n}\n" for n in range(5_000))
     display = Diff("long.py", before, before.replace("1 =", "2 ="))
-    async with Room(Inspected("x", {}, display)).run_test(size=(80, 24)) as pilot:
+    async with Room(InspectorValue("x", {}, display)).run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         sheet = pilot.app.query_one("#sheet", RowView)
         assert sheet.line_count > 1_000
@@ -195,7 +195,7 @@ async def test_a_long_diff_opens_and_reaches_its_end() -> None:
 
 async def test_long_output_scrolls_to_its_end_in_a_small_pane() -> None:
     output = "".join(f"\x1b[3{n % 8}mline {n}\x1b[0m\n" for n in range(20_000))
-    async with Room(Inspected("x", {"command": "make"}, CommandText("make", "", output, 0))).run_test(
+    async with Room(InspectorValue("x", {"command": "make"}, CommandText("make", "", output, 0))).run_test(
         size=(40, 10)
     ) as pilot:
         await settle(pilot)
@@ -207,7 +207,7 @@ async def test_long_output_scrolls_to_its_end_in_a_small_pane() -> None:
 
 async def test_a_table_larger_than_the_grid_says_so() -> None:
     table = Table(("n",), tuple((n,) for n in range(1_050)))
-    async with Room(Inspected("x", {}, table)).run_test() as pilot:
+    async with Room(InspectorValue("x", {}, table)).run_test() as pilot:
         await settle(pilot)
         grid = pilot.app.query_one(TableView)
         assert grid.row_count == 1_001
@@ -215,7 +215,7 @@ async def test_a_table_larger_than_the_grid_says_so() -> None:
 
 
 async def test_rows_can_be_selected_without_their_gutters() -> None:
-    async with Room(Inspected("x", {}, Source("a.txt", "alpha\nbeta\n"))).run_test(size=(60, 12)) as pilot:
+    async with Room(InspectorValue("x", {}, Source("a.txt", "alpha\nbeta\n"))).run_test(size=(60, 12)) as pilot:
         await settle(pilot)
         sheet = pilot.app.query_one("#sheet", RowView)
         await pilot.mouse_down(sheet, offset=(3, 0))
@@ -226,7 +226,7 @@ async def test_rows_can_be_selected_without_their_gutters() -> None:
 
 
 async def test_rows_given_at_once() -> None:
-    async with Room(Inspected("x")).run_test() as pilot:
+    async with Room(InspectorValue("x")).run_test() as pilot:
         await settle(pilot)
         sheet = pilot.app.query_one("#sheet", RowView)
         sheet.put([line(("brackets [red]stay[/]", "heading"), gutter="> ", tone="selected")])
@@ -236,7 +236,7 @@ async def test_rows_given_at_once() -> None:
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.04, "0.0 s"), (9.96, "10.0 s"), (59, "59 s"), (72.3, "1 min 12 s")])
 def test_durations(seconds: float, words: str) -> None:
-    assert spell(seconds) == words
+    assert duration(seconds) == words
 
 
 def test_nothing_heavy_is_imported_before_something_is_shown() -> None:
@@ -255,7 +255,7 @@ async def test_what_cannot_be_made_is_said_and_a_better_version_may_fail() -> No
     def broken() -> list[GridRow]:
         raise ValueError("odd [b]bytes[/]")
 
-    async with Room(Inspected("x")).run_test() as pilot:
+    async with Room(InspectorValue("x")).run_test() as pilot:
         await settle(pilot)
         sheet = pilot.app.query_one("#sheet", RowView)
         sheet.show(broken)

@@ -9,25 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todos
-from ba_tui.core.work import Todo
+from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todo, Todos
+from ba_tui.core.text.cells import width_of
 from ba_tui.faces.tui.inspector.diff import compare, diff_rows, patch, side_by_side, unified
-from ba_tui.faces.tui.inspector.json_tree import argument_rows, json_rows
-from ba_tui.faces.tui.inspector.rows import (
-    GridCell,
-    GridRow,
-    folds,
-    hanging,
-    lay_out,
-    line,
-    painted,
-    visible,
-    width_of,
+from ba_tui.faces.tui.inspector.json_values import argument_rows, json_rows
+from ba_tui.faces.tui.inspector.rows import GridCell, GridRow, folds, hanging, lay_out, line, painted, visible
+from ba_tui.faces.tui.inspector.source import (
+    command_rows,
+    output_rows,
+    prose_rows,
+    source_rows,
+    terminal_rows,
+    todo_rows,
+    todo_text,
 )
-from ba_tui.faces.tui.inspector.source import command_rows, prose_rows, source_rows
 from ba_tui.faces.tui.inspector.table_view import cell_text, table_text
-from ba_tui.faces.tui.inspector.terminal import output_rows, terminal_rows
-from ba_tui.faces.tui.inspector.todos import todo_rows, todo_text
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "  c = 1", "  c = 2", "}"]), max_size=30)
 

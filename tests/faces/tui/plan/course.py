@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ba_tui.core.displays.plans import PlanGraph
+from ba_tui.core.displays import PlanGraph
 from ba_tui.core.events import Event, MessageDone, PlanChanged, SubTaskChanged
 from ba_tui.core.messages import Message, Text
-from ba_tui.core.ports.delegation import Work
+from ba_tui.core.ports.agents import Work
 from ba_tui.core.questions import Question, Reply
-from ba_tui.core.teamwork.plans import Plan, SubTask, Task
+from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.turn import Branch
-from ba_tui.plotting.plans.plan_json import plan_of
+from ba_tui.plotting.plans.exports import plan_of
 
 TRIP = Plan(
     "plan-1",
-    Task("task-1", "Plan three days in Lisbon", "Plan three days in Lisbon"),
+    PlanTask("task-1", "Plan three days in Lisbon", "Plan three days in Lisbon"),
     (
         SubTask("flights", "Find flights to Lisbon", "Times and prices", role="explore"),
         SubTask("hotel", "Find a hotel near the old town", "Three hotels with prices", role="explore"),

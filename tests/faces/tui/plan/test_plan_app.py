@@ -11,17 +11,17 @@ from textual.app import App
 from textual.screen import Screen
 
 from ba_tui.core.events import AgentStarted, Answered, Asked, SubTaskChanged, TurnStarted
-from ba_tui.core.events.plan_course import PlanCourse
 from ba_tui.core.messages import user
-from ba_tui.core.ports import plans as plan_port
+from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.start import Start
-from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork import SubTask
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.plan.editor import PlanEditor
-from ba_tui.faces.tui.plan.screen import PlanScreen
-from ba_tui.plotting.plans.plan_json import plan_of
+from ba_tui.features.plans.session import PlanSession
+from ba_tui.features.plans.tui.editor import PlanEditor
+from ba_tui.features.plans.tui.screen import PlanScreen
+from ba_tui.plotting.plans.exports import plan_of
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.plan.course import TRIP, Plans, course
@@ -40,7 +40,7 @@ async def front(hand: Hand, kind: type[Screen[Any]]) -> None:
 @pytest.fixture
 def plans(world: World) -> Plans:
     found = Plans()
-    world.brain.inventory = Inventory(features={plan_port.Plans: found})
+    world.brain.inventory = Inventory(features={PlanSession: found})
     return found
 
 

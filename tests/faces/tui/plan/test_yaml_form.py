@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ba_tui.faces.tui.plan.yaml_form import FormRefused, plan_form, read_plan, read_step, remarked, step_form
+from ba_tui.features.plans.tui.editor import FormRefused, plan_form, read_plan, read_step, remarked, step_form
 from tests.faces.tui.plan.course import TRIP
 
 

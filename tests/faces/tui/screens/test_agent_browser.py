@@ -11,8 +11,8 @@ from textual.widgets import Static
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.agents import AgentLine
-from ba_tui.faces.tui.screens.agents import AgentBrowser, AgentPage, page
 from ba_tui.faces.tui.transcript.page import MarkdownPage
+from ba_tui.features.agents.tui.screen import AgentBrowser, AgentPage, page
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys, lines
@@ -69,7 +69,7 @@ async def test_the_list_says_what_is_made_of_each_file(world: World, described: 
         for words in ("partly", "project", "2 tools", "sonnet", "all tools", "! line 1: the front matter"):
             assert words in lines(hand)
         assert str(hand.app.screen.query_one(".title", Static).content) == "3 agents, 1 can't be used"
-        assert keys(hand) == "Enter opens · Esc closes · To start one, ask for it by its name."
+        assert keys(hand) == "Enter open · Esc close · To start one, ask for it by its name."
         await hand.press(*"sonnet")
         assert "general" not in lines(hand)
         await hand.press("enter")

@@ -13,8 +13,15 @@ from ba_tui.core.provider import ModelInfo, Prices
 from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.context import ContextItems, ContextScreen
-from ba_tui.faces.tui.screens.context_rows import Section, Window, lead, painted_section, sections
+from ba_tui.faces.tui.screens.context import (
+    ContextItems,
+    ContextScreen,
+    Section,
+    Window,
+    lead,
+    painted_section,
+    sections,
+)
 from ba_tui.faces.tui.widgets.main_area import SidePanel
 from ba_tui.faces.tui.widgets.status import Situation, line
 from tests.faces.tui.conftest import Hand, World, running

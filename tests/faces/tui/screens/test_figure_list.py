@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from ba_tui.core.events import FiguresChecked, Judged, MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, ToolUse, user
@@ -11,12 +12,11 @@ from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.start import Start
 from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, SourceFile
 from ba_tui.faces.tui.explained import Explanation
-from ba_tui.faces.tui.grid.pane import GridPane
-from ba_tui.faces.tui.grid.screen import GridScreen
+from ba_tui.faces.tui.grid.pane import GridPane, GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.screens.figures import FigureList
 from ba_tui.faces.tui.transcript.records import ProseRecord
+from ba_tui.features.figures.tui.commands import FigureList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables
@@ -56,8 +56,9 @@ async def listed(hand: Hand) -> None:
     await hand.pilot.pause()
 
 
-def filled(world: World) -> Start:
-    world.shelf.put("s1", "Count", EVENTS)
+def filled(world: World, file: SourceFile = FILE) -> Start:
+    checked = FiguresChecked(ANSWER.id, replace(FOUND, files=(file,)))
+    world.shelf.put("s1", "Count", [checked if isinstance(each, FiguresChecked) else each for each in EVENTS])
     world.brain.inventory = replace(world.brain.inventory, features={Datasets: Tables()})
     return Start(resume="s1")
 
@@ -92,10 +93,16 @@ async def test_enter_goes_to_the_cell_to_the_line_or_says_why_not(world: World) 
         await hand.until(lambda: sheet.scroll_y > 50)
 
 
-async def test_a_file_that_changed_since_is_named_in_the_list_and_below_the_answer(world: World) -> None:
-    start = filled(world)
-    world.brain.inventory = replace(world.brain.inventory, features={Datasets: Tables(stale=(FILE.path,))})
+async def test_a_file_that_changed_is_named_in_the_list_and_below_the_answer(world: World, tmp_path: Path) -> None:
+    sales = tmp_path / "sales.csv"
+    sales.write_text("amount\n897\n")
+    state = sales.stat()
+    start = filled(world, SourceFile(str(sales), state.st_size, state.st_mtime_ns))
     async with running(world, start=start) as hand:
+        await listed(hand)
+        assert "changed since" not in lines(hand)
+        await hand.press("escape")
+        sales.write_text("amount\n898.5\n")
         await listed(hand)
         assert "changed since: sales.csv" in lines(hand)
         prose = [record for record in hand.chat.transcript.records if isinstance(record, ProseRecord)][-1]

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import OptionList
 
-from ba_tui.faces.tui.acts.guide import topics
-from ba_tui.faces.tui.screens.guide import GuideList, GuideScreen
+from ba_tui.faces.tui.screens.help import GuideList, GuideScreen, topics
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.guide import Guide
 from tests.faces.tui.conftest import Hand, running

@@ -11,8 +11,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mcp import McpError, McpServers, RemoteTool, ServerConfig, ServerState
-from ba_tui.faces.tui.screens.mcp.browser import LoginPage, ServerBrowser
-from ba_tui.faces.tui.screens.mcp.tools import McpPage, ServerTools
+from ba_tui.features.mcp.tui.browser import LoginPage, McpPage, ServerBrowser, ServerTools
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys, lines
@@ -135,11 +134,11 @@ async def test_a_login_shows_the_address_and_esc_cancels_it(world: World, held: 
     async with running(world, size=(80, 24)) as hand:
         await browse(hand)
         await hand.press("down", "ctrl+g")
-        await hand.until(lambda: isinstance(hand.app.screen, LoginPage) and "o opens it" in keys(hand))
+        await hand.until(lambda: isinstance(hand.app.screen, LoginPage) and "o open" in keys(hand))
         await hand.press("escape")
         await hand.until(lambda: isinstance(hand.app.screen, ServerBrowser))
         await hand.press("ctrl+g")
-        await hand.until(lambda: isinstance(hand.app.screen, LoginPage) and "o opens it" in keys(hand))
+        await hand.until(lambda: isinstance(hand.app.screen, LoginPage) and "o open" in keys(hand))
         held.came_back.set()
         await hand.until(lambda: "You are logged in to web." in keys(hand))
         await hand.press("up", "ctrl+g")

@@ -11,6 +11,7 @@ from textual.widgets import Static, TextArea
 from ba_tui.core.events import (
     MemoriesUsed,
     MemoryChanged,
+    MemoryLine,
     MessageDone,
     ToolFinished,
     ToolStarted,
@@ -18,15 +19,14 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import ToolUse, user
-from ba_tui.core.ports.memory import Draft, Entry, Memory, MemoryState, Proposal, Recalled
+from ba_tui.core.ports.memory import Draft, Entry, Memory, MemoryState, Proposal, RecalledEntry
 from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
-from ba_tui.core.text.memories import MemoryLine
-from ba_tui.faces.tui.screens.memory.browser import NONE_YET, MemoryBrowser
-from ba_tui.faces.tui.screens.memory.entry_page import EntryEditor, EntryPage
+from ba_tui.faces.tui.screens.pages import MarkdownSheet
 from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.faces.tui.transcript.records import MemoryNote, ToolRow
+from ba_tui.features.memory.tui.browser import NONE_YET, EntryEditor, MemoryBrowser
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fake_memory import KeptMemory
 from tests.faces.tui.fakes import World, answer
@@ -63,7 +63,7 @@ async def opened(hand: Hand, command: str = "/memory") -> None:
 
 async def test_the_browser_lists_searches_and_filters(world: World, memory: KeptMemory) -> None:
     filled(memory)
-    memory.recalled = [Recalled(memory.entries["m2"], 2.0, "shares “fiscal year”")]
+    memory.recalled = [RecalledEntry(memory.entries["m2"], 2.0, "shares “fiscal year”")]
     memory.standing = MemoryState(size=2_400, why="no AVX2 here", indexed=(1, 3), skipped=2)
     async with running(world) as hand:
         await opened(hand)
@@ -86,7 +86,7 @@ async def test_the_browser_lists_searches_and_filters(world: World, memory: Kept
         await hand.press("ctrl+u", *"british")
         await hand.until(lambda: "British" in lines(hand))
         await hand.press("enter")
-        await shown(hand, EntryPage)
+        await shown(hand, MarkdownSheet)
         page = hand.app.screen.query_one(MarkdownPage)
         await hand.until(lambda: page.records)
         assert "> Answer in British English" in str(getattr(page.records[0], "text", ""))

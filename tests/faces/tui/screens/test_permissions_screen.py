@@ -5,8 +5,7 @@ from __future__ import annotations
 from textual.widgets import OptionList, Static
 
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.faces.tui.screens.permissions import PermissionsScreen
-from ba_tui.faces.tui.screens.rule import RuleForm
+from ba_tui.faces.tui.screens.permissions import PermissionsScreen, RuleForm
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys

@@ -12,30 +12,28 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, Static
 
-from ba_tui.context.instruction_files import InstructionPlace
-from ba_tui.context.instruction_list import InstructionList
-from ba_tui.context.touched import TouchedFiles
+from ba_tui.context.instructions import InstructionPlace
+from ba_tui.context.nested_instructions import InstructionList, TouchedFiles
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
-from ba_tui.core.ports.hooks import HookRun
-from ba_tui.core.ports.rooms import CheckResult
+from ba_tui.core.ports.contributions import CheckResult
+from ba_tui.core.ports.permissions import HookList, HookRun
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.screens.config import ConfigScreen
 from ba_tui.faces.tui.screens.context import CostScreen
-from ba_tui.faces.tui.screens.overview.config import ConfigScreen
-from ba_tui.faces.tui.screens.overview.context_files import ContextFileList
-from ba_tui.faces.tui.screens.overview.doctor import DoctorScreen
-from ba_tui.faces.tui.screens.overview.hooks import HookBrowser
-from ba_tui.faces.tui.screens.overview.status import StatusScreen
-from ba_tui.faces.tui.screens.picker import Picker
-from ba_tui.hooks.config import Hook
-from ba_tui.hooks.listing import ListedHooks
+from ba_tui.faces.tui.screens.list_screen import ListScreen
+from ba_tui.faces.tui.screens.setup import ContextFileList
+from ba_tui.faces.tui.screens.status import DoctorScreen, StatusScreen
+from ba_tui.features.hooks.session import ListedHooks
+from ba_tui.features.hooks.tui.browser import HookBrowser
 from ba_tui.permissions.checks import check_value
-from ba_tui.permissions.ingress import ingress_for
+from ba_tui.permissions.secrets.sharing import ingress_for
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
 from ba_tui.settings.form import SettingsOfFolder
+from ba_tui.settings.hooks import Hook
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer
 from tests.faces.tui.sheets import keys, lines, shown
@@ -171,7 +169,7 @@ async def test_choices_are_offered_and_groups_are_left_to_their_screen(world: Wo
 async def test_the_demo_keeps_no_settings(world: World) -> None:
     async with running(world, Start(kept=False)) as hand:
         await hand.send("/config")
-        await hand.until(lambda: "This session keeps no settings." in hand.said())
+        await hand.until(lambda: "This session saves no settings." in hand.said())
 
 
 async def test_hooks_are_listed_by_event_with_their_last_run(world: World) -> None:
@@ -183,7 +181,7 @@ async def test_hooks_are_listed_by_event_with_their_last_run(world: World) -> No
     listed = ListedHooks(
         hooks, ["x: Nothing: no such event"], world.cwd, lambda: False, lambda each: ran.get(each.command)
     )
-    world.brain.inventory = changed(world.brain.inventory, hooks=listed)
+    world.brain.inventory = changed(world.brain.inventory, features={HookList: listed})
     async with running(world, size=(100, 36)) as hand:
         await hand.send("/hooks")
         await shown(hand, HookBrowser)
@@ -231,7 +229,7 @@ async def test_memory_lists_context_files_and_opens_one(
         text = lines(hand)
         assert "This project's" in text
         assert "imports more.md" in text
-        assert "not there" in text, "the person has none yet"
+        assert "not there" in text, "the user has none yet"
         assert "1 context file read" in title(hand)
         await hand.press("enter")
         await hand.until(lambda: "counts from your next message" in keys(hand))
@@ -283,16 +281,16 @@ async def test_a_folder_is_added_after_a_yes(world: World, tmp_path: Path) -> No
         await hand.send("/add-dir inner")
         await hand.until(lambda: "is part of the workspace already" in hand.hint)
         await hand.send("/add-dir ../other\\ dir")
-        await shown(hand, Picker)
+        await shown(hand, ListScreen)
         await hand.press("down", "enter")
-        await hand.until(lambda: not isinstance(hand.app.screen, Picker))
+        await hand.until(lambda: not isinstance(hand.app.screen, ListScreen))
         assert not world.added
         await hand.type("/add-dir ../oth")
         await hand.until(lambda: hand.chat.composer.popup.candidates)
         await hand.press("tab")
         assert hand.text == "/add-dir ../other\\ dir/"
         await hand.press("enter")
-        await shown(hand, Picker)
+        await shown(hand, ListScreen)
         await hand.press("enter")
         await hand.until(lambda: world.added == [other])
         await hand.until(lambda: "until ba ends" in hand.hint)

@@ -11,11 +11,9 @@ from ba_tui.core.events import Checkpointed, Event, MessageDone, TurnEnded, Turn
 from ba_tui.core.messages import Message, Text, user
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.rewind import RewindList
-from ba_tui.faces.tui.screens.rewind_dialog import RewindDialog
-from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+from ba_tui.faces.tui.screens.rewind import RewindDialog, RewindList
+from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints, TurnWrites
 from ba_tui.sessions.checkpoints.shadow import Store
-from ba_tui.sessions.checkpoints.turn_writes import TurnWrites
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 
@@ -34,7 +32,7 @@ def told(prompt: str, id: str = "", number: int = 0) -> list[Event]:
 def changed(world: World) -> World:
     """Two turns that changed files, a third that only talked, and a change by hand."""
     own = SessionCheckpoints(Store(world.cwd.parent / "store", world.cwd), "s1")
-    world.brain.inventory = Inventory(checkpoints=own)
+    world.brain.inventory = Inventory(checkpoints=lambda: own)
     (world.cwd / "a.txt").write_text("one\n")
     (world.cwd / "mine.md").write_text("m\n")
     first = own.take(1)
@@ -147,7 +145,7 @@ async def test_a_store_that_is_gone_leaves_the_conversation_to_rewind(changed: W
             path.rmdir() if path.is_dir() else path.unlink()
         await hand.send("/rewind 2")
         await hand.until(lambda: isinstance(hand.app.screen, RewindDialog))
-        await hand.until(lambda: "The checkpoint is gone" in page(hand, RewindDialog))
+        await hand.until(lambda: "The checkpoint was deleted" in page(hand, RewindDialog))
         assert "Conversation and files" not in page(hand, RewindDialog)
         await hand.press("enter")
         await hand.until(lambda: hand.text == "make a file")
@@ -155,7 +153,9 @@ async def test_a_store_that_is_gone_leaves_the_conversation_to_rewind(changed: W
 
 
 async def test_files_of_other_programs_are_named_and_stay(changed: World):
-    own = changed.brain.inventory.checkpoints
+    make = changed.brain.inventory.checkpoints
+    assert make
+    own = make()
     assert isinstance(own, SessionCheckpoints)
     writes = TurnWrites()
     writes.begin("c1", ["new.txt"])

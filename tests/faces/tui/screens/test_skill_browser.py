@@ -7,9 +7,8 @@ from dataclasses import replace as changed
 import pytest
 from textual.widgets import Input, Static
 
-from ba_tui.core.ports.skills import SkillLine
-from ba_tui.faces.tui.screens.skill_page import SkillPage, page
-from ba_tui.faces.tui.screens.skills import SkillBrowser
+from ba_tui.core.ports.context import SkillLine
+from ba_tui.faces.tui.screens.skills import SkillBrowser, SkillPage, page
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -120,7 +119,7 @@ async def test_arrows_scroll_a_page_and_a_link_is_copied(world: World, skilled: 
 async def test_it_is_started_with_parameters_ended_and_checked(world: World, skilled: Skilled) -> None:
     async with running(world, size=(100, 40)) as hand:
         await open_page(hand, "pdf")
-        assert keys(hand) == "a starts it · s off · v checks it · Esc closes"
+        assert keys(hand) == "a start · s off · v check · Esc close"
         await hand.press("a", *"the report", "escape")
         assert not hand.app.screen.query_one(Input).display
         await hand.press("a", "ctrl+u", *"too much", "enter")

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from ba_tui.core.events import Notice
-from ba_tui.core.ports.trust import ASKS_AGAIN, AskedSetting, ToolWrite, TrustedItems, TrustState
+from ba_tui.core.ports.permissions import ASKS_AGAIN, AskedSetting, ToolWrite, TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.row_view import RowView
@@ -20,7 +20,7 @@ from ba_tui.faces.tui.screens.trust import AllowScreen, TrustScreen
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.trust.session_writes import SessionWrites, WatchedPlace
-from ba_tui.permissions.trust.written import WriteRecords
+from ba_tui.permissions.trust.write_records import WriteRecords
 from ba_tui.resources import places
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World

@@ -6,11 +6,11 @@ from textual.events import Key, Paste
 from textual.widgets import Input, OptionList, Static
 
 from ba_tui.core.errors import AuthFailed, ConnectionLost, UsageError
-from ba_tui.core.ports.setup import FoundServer
+from ba_tui.core.ports.settings import FoundServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.start import Start
+from ba_tui.faces.tui.screens.list_screen import ListScreen
 from ba_tui.faces.tui.screens.models import ModelPicker, ServedModels
-from ba_tui.faces.tui.screens.picker import Picker
 from ba_tui.faces.tui.screens.welcome import Welcome
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
@@ -125,7 +125,7 @@ async def test_many_models_of_a_server_are_a_list_to_choose_from(world: World) -
         await hand.until(lambda: isinstance(hand.app.screen, ServedModels))
         await hand.until(lambda: "50 of 2,001 shown" in str(hand.app.screen.query_one(".keys", Static).content))
         await hand.press(*"qwen")
-        await hand.until(lambda: isinstance(picker := hand.app.screen, Picker) and len(picker.matching()) == 1)
+        await hand.until(lambda: isinstance(picker := hand.app.screen, ListScreen) and len(picker.matching()) == 1)
         await hand.press("enter")
         await hand.until(lambda: world.ways.used == ["openai/qwen3-coder"])
 
@@ -260,8 +260,8 @@ async def test_the_model_picker_lists_what_servers_serve(world: World) -> None:
         await hand.until(lambda: isinstance(hand.app.screen, ModelPicker))
         picker = hand.app.screen
         assert isinstance(picker, ModelPicker)
-        await hand.until(lambda: "openai/llama3" in [choice.id for choice in picker.choices])
-        listed = [choice.id for choice in picker.choices]
+        await hand.until(lambda: "openai/llama3" in [row.id for row in picker.rows])
+        listed = [row.id for row in picker.rows]
         assert listed.count("openai/qwen3-coder") == 1
         assert listed[:2] == ["demo/tour", "openai/llama3"], "the one in use, then what runs here"
         assert str(picker.query_one(".keys", Static).content) == "gpubox: no list."

@@ -11,7 +11,7 @@ from rich.style import Style
 from ba_tui.core.events import Event, FiguresChecked, MessageDone, TextDelta, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.text.figures import FigureLabel, FigureReport, FigureVerdict
-from ba_tui.faces.tui.transcript.figure_marks import FIGURE, Grounded
+from ba_tui.faces.tui.transcript.figure_marks import FIGURE, AnswerFigures
 from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
@@ -28,7 +28,7 @@ def verdict(text: str, figure: str, label: FigureLabel, after: int = 0) -> Figur
 
 
 def painted(text: str, verdicts: Sequence[FigureVerdict], look: Look = LOOK, place: int = 0) -> list[PaintedLine]:
-    record = ProseRecord(text, grounded=Grounded(FigureReport(tuple(verdicts)), "1", place))
+    record = ProseRecord(text, grounded=AnswerFigures(FigureReport(tuple(verdicts)), "1", place))
     layout = RecordLayout(record, 0, look.width)
     return [line for at in range(len(layout.opened()[0])) for line in layout.lay(at, look, 0)]
 

@@ -29,7 +29,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, reminder, user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, ToolResult, failure
-from ba_tui.faces.tui.transcript.fold import Records, fold
+from ba_tui.faces.tui.transcript.fold import RecordFold, fold
 from ba_tui.faces.tui.transcript.records import End, NoticeRecord, Prompt, ProseRecord, Retry, Thought, ToolRow
 
 GREP = ToolUse("1", "grep", {"pattern": "load"})
@@ -64,8 +64,8 @@ TURN: list[Event] = [
 ]
 
 
-def live(events: list[Event]) -> Records:
-    records = Records()
+def live(events: list[Event]) -> RecordFold:
+    records = RecordFold()
     for event in events:
         records.apply(event)
         records.settle()
@@ -244,7 +244,7 @@ def test_other_agents_stay_out() -> None:
 
 
 def test_changes_are_told_once() -> None:
-    records = Records()
+    records = RecordFold()
     records.apply(TurnStarted(user("a")))
     records.apply(TextDelta("b"))
     records.settle()

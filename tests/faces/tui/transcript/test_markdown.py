@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from ba_tui.core.text.cells import clip, clip_middle, hard_cuts
 from ba_tui.faces.tui.transcript.chunks import Chunks
-from ba_tui.faces.tui.transcript.lines import PaintedLine, clipped, clipped_middle, copied, cuts, hard_cuts
+from ba_tui.faces.tui.transcript.lines import PaintedLine, copied, cuts
 from ba_tui.faces.tui.transcript.markdown import painted
 from ba_tui.faces.tui.transcript.palette import Palette
 
@@ -231,8 +232,8 @@ def test_cuts_fit_and_lose_only_spaces(text: str, width: int) -> None:
     assert all(cell_len(text[start:end]) <= width for start, end in places)
     assert "".join("".join(text[start:end] for start, end in places).split()) == "".join(text.split())
     assert "".join(text[start:end] for start, end in hard_cuts(text, width)) == text
-    assert cell_len(clipped(text, width)) <= width
-    assert cell_len(clipped_middle(text, width)) <= width
+    assert cell_len(clip(text, width)) <= width
+    assert cell_len(clip_middle(text, width)) <= width
 
 
 def test_cjk_wraps_between_characters_but_not_before_a_full_stop() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ba_tui.core.events import Event, MessageDone, Notice, Rewound, TurnEnded, TurnStarted
 from ba_tui.core.messages import Message, Text, user
-from ba_tui.faces.tui.transcript.fold import Records, fold
+from ba_tui.faces.tui.transcript.fold import RecordFold, fold
 from ba_tui.faces.tui.transcript.records import NoticeRecord, Prompt, ProseRecord
 
 
@@ -38,7 +38,7 @@ def test_files_alone_leave_the_turns():
 
 
 def test_only_what_stands_behind_the_cut_is_painted_anew():
-    records = Records()
+    records = RecordFold()
     for event in TALK:
         records.apply(event)
     records.take_changes()

@@ -1,1 +1,4 @@
-"""What runs in the helper process: DuckDB, loading, profiles, pages. May import analysis values, core and processes."""
+"""The program of the data engine: loads files into DuckDB, runs SQL, profiles tables, serves pages and charts.
+
+May import core, processes, and the values of ``analysis``.
+"""

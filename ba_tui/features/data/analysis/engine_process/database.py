@@ -1,26 +1,101 @@
-"""The database of the session: opens it with its settings locked, and says which files it may read.
+"""The database of the session. It is opened with locked settings and a list of readable files.
 
-Requests share it; one that loads files has it alone, because the list of readable files is fixed while it is open.
+Requests share it. A request that loads files has exclusive access, because the list is fixed while the database is
+open.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
+from ba_tui.core.ports.tables import MAX_CELL_CHARS, Cell, Column, Row
+from ba_tui.core.text.patterns import regex
+from ba_tui.core.text.wording import one_line, quoted
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.engine_process.failures import failed
-from ba_tui.processes.serving import RequestCancelled, WorkerRequest
+from ba_tui.features.data.analysis.errors import nearest_names
+from ba_tui.features.data.analysis.wire import LONGEST, failed
+from ba_tui.processes.serving import HandlerFailed, RequestCancelled, WorkerRequest
+
+# Errors as one line and a hint: DuckDB's messages reworded, with the nearest names.
+
+_TABLE = regex(r"Table(?: Function)? with name \"?([^\"\s!]+)\"? does not exist")
+_COLUMN = regex(r'(?:Referenced column|Referenced table|column named|Column) "([^"]+)"')
+_FUNCTION = regex(r"Function with name (\S+) does not exist")
+_FILE = regex(r' in file "[^"]*"')
+_PREFIX = regex(r"^(?:(?:[A-Za-z]+ ){0,4}[A-Za-z]*Error: ){1,2}")
+
+
+def unreadable(message: str, hint: str = "") -> HandlerFailed:
+    """Return the error of a file that can't be read as data."""
+    return HandlerFailed("data_unreadable", f"{one_line(message, LONGEST)}\n{hint}")
+
+
+def refused(message: str, hint: str = "") -> HandlerFailed:
+    """Return the error of a statement that is refused."""
+    return HandlerFailed("query_refused", f"{one_line(message, LONGEST)}\n{hint}")
+
+
+def unknown_table(name: str, known: Iterable[str]) -> HandlerFailed:
+    """Return the error of an unknown table."""
+    return HandlerFailed(
+        "unknown_table", f"There is no table {one_line(name, 80)}.\n{nearest_names(name, known, 'Tables')}"
+    )
+
+
+def said(error: Exception) -> str:
+    """Return DuckDB's first sentence, without error class and position."""
+    first = str(error).strip().split("\n", 1)[0]
+    return _FILE.sub("", _PREFIX.sub("", first))
+
+
+def of_query(error: duckdb.Error, tables: Sequence[str], columns: Sequence[str]) -> HandlerFailed:
+    """Return the error of a failed query, with the nearest of ``tables`` and ``columns``."""
+    text = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        what = "disk space for intermediate data" if "max_temp_directory_size" in text else "memory"
+        hint = "Aggregate or filter earlier, or raise analysis.memory_gb or analysis.disk_gb."
+        return failed(f"The query needs more {what} than it may use.", hint, "resource_error")
+    if disk_full(error):
+        return failed("The disk is full.", "Free some space, then run it again.", "resource_error")
+    if isinstance(error, duckdb.PermissionException):
+        return refused("The query reads a file that is not registered, or the network.", "Mention the file first.")
+    if found := _TABLE.search(text):
+        hint = f"{nearest_names(found[1], tables, 'Tables')} A file is named in quotes: FROM 'data/sales.csv'."
+        return failed(f"There is no table {found[1]}.", hint)
+    if found := _COLUMN.search(text):
+        return failed(f"There is no column {found[1]} here.", nearest_names(found[1], columns, "Columns"))
+    if found := _FUNCTION.search(text):
+        return failed(f"DuckDB has no function {found[1]}.", _guess(text))
+    return failed(said(error), _position(text))
+
+
+def disk_full(error: duckdb.Error) -> bool:
+    """Return whether a file could not be written for lack of space."""
+    return "No space left on device" in str(error)
+
+
+def _guess(text: str) -> str:
+    _, found, rest = text.partition("Did you mean ")
+    return one_line(f"Did you mean {rest.splitlines()[0]}", 120) if found else ""
+
+
+def _position(text: str) -> str:
+    """Return the line of the query that DuckDB shows."""
+    line = next((line for line in text.splitlines() if line.startswith("LINE ")), "")
+    return one_line(line, 160) if line else ""
+
 
 DATABASE = "engine.duckdb"
 SPILL, WORK, EXPORTS, INBOX = "spill", "work", "exports", "inbox"
 LOADING_MEMORY = 220_000_000
-"""Bytes for reading files: enough to stream rows of usual width, and little of what a machine has."""
+"""Bytes for loading files: enough to stream rows of usual width."""
 TICK_SECONDS = 0.2
 PARSING: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
@@ -41,8 +116,8 @@ class Limits:
 
 
 class _Reports:
-    """Tells requests a few times a second how far their queries are. One thread for all: to start one for each query
-    would cost more than most queries."""
+    """Reports the progress of queries a few times a second. One thread serves all: starting a thread costs more than
+    most queries."""
 
     def __init__(self) -> None:
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, WorkerRequest, str]] = {}
@@ -57,7 +132,7 @@ class _Reports:
         self._any.set()
 
     def remove(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Nothing is reported for ``cursor`` after this: the reply of its request is the last word."""
+        """Stop reporting ``cursor``, so that nothing follows the reply of its request."""
         with self._telling:
             self._running.pop(id(cursor), None)
 
@@ -71,7 +146,7 @@ class _Reports:
             seen = set(self._running)
             self._closing.wait(TICK_SECONDS)
             self._any.clear()
-            # After the line above, which may undo what ``close`` has just set.
+            # Checked after the line above, which may have undone what ``close`` has just set.
             if self._closing.is_set():
                 return
             with self._telling:
@@ -83,7 +158,7 @@ class _Reports:
 
 
 class Database:
-    """One open database at a time. Thread-safe."""
+    """The open database. Thread-safe."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder = folder
@@ -95,19 +170,19 @@ class Database:
         for name in (SPILL, WORK, EXPORTS, INBOX):
             (folder / name).mkdir(mode=0o700, exist_ok=True)
         self._connection = self._opened(frozenset())
-        # Only who holds the database may remove what an earlier process left.
+        # Only the process that holds the database may remove files of an earlier one.
         for path in (*(folder / WORK).iterdir(), *(folder / EXPORTS).iterdir()):
             path.unlink(missing_ok=True)
         self._reports = _Reports()
 
     def close(self) -> None:
-        """Close the file and end the thread for progress. No request may be using the database."""
+        """Close the file and end the progress thread. No request may be using the database."""
         self._reports.close()
         self._connection.close()
 
     @contextmanager
     def shared(self, request: WorkerRequest, doing: str = "") -> Generator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor of the request's own, which a cancel interrupts. With ``doing``, progress is reported."""
+        """Yield a cursor for one request, which cancelling interrupts. With ``doing``, progress is reported."""
         with self._gate:
             while self._alone:
                 self._wait(request)
@@ -124,7 +199,7 @@ class Database:
     def loading(
         self, request: WorkerRequest, paths: Iterable[str], doing: str = ""
     ) -> Generator[duckdb.DuckDBPyConnection]:
-        """As ``shared``, but no other request uses the database meanwhile. From now on it may read ``paths``."""
+        """As ``shared``, with exclusive access. Afterwards the database may read ``paths``."""
         with self._gate:
             while self._alone or self._users:
                 self._wait(request)
@@ -142,12 +217,12 @@ class Database:
                 self._gate.notify_all()
 
     def parser(self) -> duckdb.DuckDBPyConnection:
-        """Return a cursor of an empty database, for parsing: it waits for no load and needs no other thread."""
+        """Return a cursor of an empty database for parsing, which does not wait for loads and is single-threaded."""
         return _empty().cursor()
 
     @contextmanager
     def opening(self) -> Generator[duckdb.DuckDBPyConnection]:
-        """A cursor for before the first request."""
+        """Yield a cursor before the first request."""
         cursor = self._connection.cursor()
         try:
             yield cursor
@@ -155,11 +230,11 @@ class Database:
             cursor.close()
 
     def widen(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Let a load that ran out of memory use what queries may."""
+        """Raise the memory limit of a load to that of queries."""
         self._remember(cursor, self.limits.memory)
 
     def report_no_more(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Leave it to the request to say how far it is from here on."""
+        """Stop automatic progress reports; the request reports its own."""
         self._reports.remove(cursor)
 
     def _wait(self, request: WorkerRequest) -> None:
@@ -186,7 +261,7 @@ class Database:
             cursor.close()
 
     def permit(self, paths: frozenset[str]) -> None:
-        """Let the database read ``paths``. No request may be using it."""
+        """Allow the database to read ``paths``. No request may be using it."""
         if paths != self._paths:
             self._connection.close()
             self._connection = self._opened(paths)
@@ -209,7 +284,7 @@ class Database:
             "max_temp_directory_size": f"{self.limits.disk // 1000}KB",
         }
         connection = duckdb.connect(str(self.folder / DATABASE), config=config)
-        # Faster to write and to read than small: the file goes with the session.
+        # Uncompressed is faster to write and read; the file is removed with the session.
         connection.execute("PRAGMA force_compression = 'uncompressed'")
         connection.execute("SET TimeZone = 'UTC'")
         own = ", ".join(text(str(self.folder / name)) for name in (WORK, EXPORTS, INBOX))
@@ -227,23 +302,70 @@ class Database:
 
 @cache
 def _empty() -> duckdb.DuckDBPyConnection:
-    """Return the empty database of this process. To open one takes a fiftieth of a second, so the first query does."""
+    """Return the empty database of this process, opened on first use as that takes 20 ms."""
     return duckdb.connect(":memory:", config=PARSING)
 
 
 def _interrupt(cursor: duckdb.DuckDBPyConnection) -> None:
-    # It may be closed by now: a request uses several, one after the other.
+    # It may be closed already: a request uses several cursors in turn.
     with suppress(duckdb.Error):
         cursor.interrupt()
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def text(value: str) -> str:
-    """A text as SQL has it. Raises HandlerFailed for NUL, which DuckDB can't take in a statement."""
+    """Return text as an SQL literal. Raises HandlerFailed for NUL, which DuckDB does not accept in a statement."""
     if "\0" in value:
         raise failed("A name or value holds a NUL character.")
     return "'" + value.replace("'", "''") + "'"
+
+
+# Values of DuckDB as JSON, and columns of a table or query.
+
+MOST_CHARS = 12_000_000
+"""Characters of all rows in one reply: JSON may take five times as many bytes, and a message has 64 MB."""
+SHORTEST = 100
+
+
+def columns_of(cursor: duckdb.DuckDBPyConnection, table: str) -> tuple[Column, ...]:
+    """Return the columns of ``table``, a quoted name or a bracketed query."""
+    found = cursor.execute(f"FROM {table} LIMIT 0").description or ()
+    return tuple(Column(str(name), str(kind)) for name, kind, *_ in found)
+
+
+def fetch_number(cursor: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] = ()) -> int:
+    """Return the number that ``query`` computes; 0 when it returns no row."""
+    row = cursor.execute(query, list(values)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def shown(expression: str, column: Column, longest: int = MAX_CELL_CHARS) -> str:
+    """Return SQL for a value of ``column`` that JSON can represent; only long texts are cut."""
+    if column.kind in {"integer", "float", "boolean"}:
+        return expression
+    return f"left(CAST({expression} AS VARCHAR), {longest + 1})"
+
+
+def rows_of(found: Iterable[Sequence[Any]]) -> tuple[Row, ...]:
+    """Return rows for a reply. When their text exceeds a reply, long texts are cut shorter."""
+    rows = tuple(row_of(values) for values in found)
+    texts = [len(value) for row in rows for value in row if isinstance(value, str)]
+    if sum(texts) <= MOST_CHARS:
+        return rows
+    longest = max(SHORTEST, MOST_CHARS // len(texts))
+    return tuple(row_of(row, longest) for row in rows)
+
+
+def row_of(values: Sequence[Any], longest: int = MAX_CELL_CHARS) -> Row:
+    return tuple(cell(value, longest) for value in values)
+
+
+def cell(value: Any, longest: int = MAX_CELL_CHARS) -> Cell:
+    """Return a value of ``shown`` as a cell."""
+    if isinstance(value, str):
+        return value if len(value) <= longest else f"{value[:longest]}…"
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def listed(columns: Iterable[Column], longest: int = MAX_CELL_CHARS) -> str:
+    """Return the columns of a SELECT for ``row_of``."""
+    return ", ".join(shown(quoted(column.name), column, longest) for column in columns)

@@ -1,4 +1,4 @@
-"""The program of the helper: answers the requests of ``engine.Analysis`` with one database."""
+"""The program of the helper: serves the requests of ``engine.Analysis`` with one database."""
 
 from __future__ import annotations
 
@@ -11,41 +11,51 @@ from typing import Any
 
 import duckdb
 
-from ba_tui.core.displays.charts import ChartRequest
+from ba_tui.core.displays import ChartRequest
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Column, FoundRows, Provenance
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.engine_process.arranging import (
+from ba_tui.features.data.analysis.engine_process.charts import compute_chart
+from ba_tui.features.data.analysis.engine_process.comparison import ComparisonQuery, compare_tables, sides_of
+from ba_tui.features.data.analysis.engine_process.database import (
+    Database,
+    Limits,
+    fetch_number,
+    listed,
+    of_query,
+    quoted,
+    row_of,
+    said,
+    unknown_table,
+)
+from ba_tui.features.data.analysis.engine_process.datasets import AskedFiles, DatasetRegistry
+from ba_tui.features.data.analysis.engine_process.grid import (
     FILE_NUMBER,
     Arrangements,
-    Table,
+    CrossTable,
+    GridTable,
     conditions,
     drop_left,
+    export_rows,
+    pivot_query,
+    sampled,
+    texts,
 )
-from ba_tui.features.data.analysis.engine_process.cells import listed, row_of
-from ba_tui.features.data.analysis.engine_process.charting import charted
-from ba_tui.features.data.analysis.engine_process.comparing import Asked, compared, sides_of
-from ba_tui.features.data.analysis.engine_process.database import Database, Limits, quoted
-from ba_tui.features.data.analysis.engine_process.datasets import AskedFiles, Datasets
-from ba_tui.features.data.analysis.engine_process.exports import exported
-from ba_tui.features.data.analysis.engine_process.failures import failed, of_query, said, unknown_table
-from ba_tui.features.data.analysis.engine_process.pivoting import CrossTable, pivot_query
-from ba_tui.features.data.analysis.engine_process.profiling import profiles_of
+from ba_tui.features.data.analysis.engine_process.profiles import profiles_of
 from ba_tui.features.data.analysis.engine_process.queries import LandedFile, Queries
-from ba_tui.features.data.analysis.engine_process.store import Store, StoredDataset
-from ba_tui.features.data.analysis.engine_process.text_values import sampled, texts
-from ba_tui.features.data.analysis.engine_process.traps.quality import quality_findings
-from ba_tui.features.data.analysis.wire import decoded, encoded
+from ba_tui.features.data.analysis.engine_process.store import DataStore, StoredDataset
+from ba_tui.features.data.analysis.engine_process.traps.datasets import quality_findings
+from ba_tui.features.data.analysis.wire import decoded, encoded, failed
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
 
 AROUND = 0.25
-"""How far around a value, as a share of it, rows are counted."""
+"""Relative distance from a value within which rows are counted."""
 MOST_COLUMNS = 40
 
 
 def found_rows(
-    cursor: duckdb.DuckDBPyConnection, table: Table, ranges: Sequence[tuple[float, float]], most: int
+    cursor: duckdb.DuckDBPyConnection, table: GridTable, ranges: Sequence[tuple[float, float]], most: int
 ) -> tuple[FoundRows, ...]:
-    """For each column with numbers and each range, up to ``most`` rows with such a value. One scan counts all."""
+    """Return, for each numeric column and range, up to ``most`` rows with such a value. One scan counts all."""
     columns = [column for column in table.columns if column.numeric][:MOST_COLUMNS]
     if not columns or table.view:
         return ()
@@ -68,7 +78,9 @@ def _counts(column: Column, low: float, high: float) -> tuple[str, str]:
     return f"count(*) FILTER ({name} BETWEEN {low!r} AND {high!r})", f"count(*) FILTER ({name} {near})"
 
 
-def _rows(cursor: duckdb.DuckDBPyConnection, table: Table, column: Column, condition: str, most: int) -> dict[int, Any]:
+def _rows(
+    cursor: duckdb.DuckDBPyConnection, table: GridTable, column: Column, condition: str, most: int
+) -> dict[int, Any]:
     query = (
         f"SELECT rowid, {listed(table.columns)} FROM {quoted(table.name)} "
         f"WHERE CAST({quoted(column.name)} AS DOUBLE) {condition} ORDER BY rowid LIMIT {most}"
@@ -80,13 +92,15 @@ SCALE = 2
 """Pixels of a PNG for each unit of the drawing."""
 
 
-def pictured(specification: dict[str, Any], target: Path) -> None:
+def draw_picture(specification: dict[str, Any], target: Path) -> None:
     """Write the chart of a Vega-Lite specification to ``target``, in the format of its ending. Raises HandlerFailed."""
     try:
         import vl_convert  # noqa: PLC0415 - 80 MB, only for pictures
     except ImportError as error:
         raise failed(
-            "Pictures of charts need the package vl-convert-python.", "Install it beside ba.", "dependency_error"
+            "Pictures of charts need the package vl-convert-python.",
+            "Install it in ba's Python environment.",
+            "dependency_error",
         ) from error
     try:
         if target.suffix == ".svg":
@@ -98,21 +112,21 @@ def pictured(specification: dict[str, Any], target: Path) -> None:
 
 
 THREADS = 4
-"""Requests at a time: a grid stays quick while a query runs."""
+"""Concurrent requests: the grid stays responsive while a query runs."""
 
 
 @frozen
-class Engine:
-    """What the handlers share."""
+class OpenEngine:
+    """The objects shared by the handlers."""
 
     database: Database
-    store: Store
-    datasets: Datasets
+    store: DataStore
+    datasets: DatasetRegistry
     queries: Queries
     arrangements: Arrangements
 
-    def table(self, request: WorkerRequest, name: str) -> Table:
-        """A dataset, as its file is now, or a result."""
+    def table(self, request: WorkerRequest, name: str) -> GridTable:
+        """Return a result, or a dataset read again if its file changed."""
         if stored := self.store.dataset(name):
             self.datasets.refreshed(request, [stored.dataset.name])
             stored = self.dataset(name)
@@ -120,9 +134,9 @@ class Engine:
             view = dataset.format == "parquet"
             numbered = all(column.name.lower() != FILE_NUMBER for column in dataset.columns)
             file = stored.paths[0] if view and numbered and len(stored.paths) == 1 else ""
-            return Table(dataset.name, dataset.columns, dataset.rows, view, file)
+            return GridTable(dataset.name, dataset.columns, dataset.rows, view, file)
         if result := self.store.result(name):
-            return Table(result.handle, result.columns, result.rows)
+            return GridTable(result.handle, result.columns, result.rows)
         raise unknown_table(name, self.store.names().values())
 
     def dataset(self, name: str) -> StoredDataset:
@@ -133,18 +147,18 @@ class Engine:
 
 
 class TextHandlers:
-    """Requests for texts of columns. The database opens with the first request, so that its failure is a reply."""
+    """Requests for texts of columns. The database opens with the first request, so that an error becomes its reply."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder = folder
         self._limits = limits
         self._exports = itertools.count(1)
         self._opening = threading.Lock()
-        self._opened: Engine | None = None
+        self._opened: OpenEngine | None = None
         self._sampled: set[tuple[str, float]] = set()
 
     @property
-    def _engine(self) -> Engine:
+    def _engine(self) -> OpenEngine:
         with self._opening:
             if self._opened is None:
                 self._opened = _opened(self._folder, self._limits)
@@ -156,38 +170,38 @@ class TextHandlers:
             self._opened.database.close()
 
     def samples(self, request: WorkerRequest) -> object:
-        """Texts of the datasets that were read since the last request of this kind."""
+        """Return texts of the datasets read since the last such request."""
         engine = self._engine
         now = {(each.dataset.name, each.dataset.loaded): each.dataset for each in engine.store.datasets}
         new = {key: dataset for key, dataset in now.items() if key not in self._sampled}
         found: list[object] = []
         for key, dataset in new.items():
             with engine.database.shared(request) as cursor:
-                found += sampled(cursor, Table(dataset.name, dataset.columns, dataset.rows))
+                found += sampled(cursor, GridTable(dataset.name, dataset.columns, dataset.rows))
             self._sampled.add(key)
         return found
 
     def texts(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        table = engine.table(request, given["name"])
+        engine, payload = self._engine, _payload(request)
+        table = engine.table(request, payload["name"])
         with engine.database.shared(request) as cursor:
-            return texts(cursor, table, table.column(given["column"]))
+            return texts(cursor, table, table.column(payload["column"]))
 
 
 class Handlers(TextHandlers):
-    """One method a request."""
+    """One method for each kind of request."""
 
     def register(self, request: WorkerRequest) -> object:
-        given: Any = request.payload
-        asked = AskedFiles(given["source"], [Path(path) for path in given["paths"]], given["name"])
-        return encoded(self._engine.datasets.register(request, asked, given["part"]))
+        payload: Any = request.payload
+        asked = AskedFiles(payload["source"], [Path(path) for path in payload["paths"]], payload["name"])
+        return encoded(self._engine.datasets.register(request, asked, payload["part"]))
 
     def profile(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        stored = engine.dataset(given["name"])
+        engine, payload = self._engine, _payload(request)
+        stored = engine.dataset(payload["name"])
         engine.datasets.refreshed(request, [stored.dataset.name])
-        profile = engine.datasets.profile(request, engine.dataset(given["name"]))
-        if given["thorough"]:
+        profile = engine.datasets.profile(request, engine.dataset(payload["name"]))
+        if payload["thorough"]:
             others = [each.dataset for each in engine.store.datasets]
             with engine.database.shared(request, f"checking {profile.dataset.name}") as cursor:
                 findings, notes = quality_findings(cursor, request, profile, others)
@@ -195,7 +209,7 @@ class Handlers(TextHandlers):
         return encoded(profile)
 
     def catalogue(self, request: WorkerRequest) -> object:
-        engine, head = self._engine, _given(request)["head"]
+        engine, head = self._engine, _payload(request)["head"]
         with engine.database.shared(request) as cursor:
             results = tuple(engine.store.shown(cursor, each, head) for each in engine.store.results)
         kept = engine.store.datasets
@@ -203,84 +217,83 @@ class Handlers(TextHandlers):
         return encoded(Catalogue(tuple(each.dataset for each in kept), results, findings))
 
     def statements(self, request: WorkerRequest) -> object:
-        return encoded(self._engine.queries.statements(_given(request)["sql"]))
+        return encoded(self._engine.queries.statements(_payload(request)["sql"]))
 
     def query(self, request: WorkerRequest) -> object:
-        given = _given(request)
-        return encoded(self._engine.queries.run(request, given["sql"], given["head"], given["named"]))
+        payload = _payload(request)
+        return encoded(self._engine.queries.run(request, payload["sql"], payload["head"], payload["named"]))
 
     def page(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        table = engine.table(request, given["name"])
-        window = (max(0, given["offset"]), max(0, given["limit"]))
-        return encoded(engine.arrangements.page(request, table, _arrangement(given), window))
+        engine, payload = self._engine, _payload(request)
+        table = engine.table(request, payload["name"])
+        window = (max(0, payload["offset"]), max(0, payload["limit"]))
+        return encoded(engine.arrangements.page(request, table, _arrangement(payload), window))
 
     def column(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        table = engine.table(request, given["name"])
-        name = quoted(table.column(given["column"]).name)
-        where, values = conditions(table, _arrangement(given))
+        engine, payload = self._engine, _payload(request)
+        table = engine.table(request, payload["name"])
+        name = quoted(table.column(payload["column"]).name)
+        where, values = conditions(table, _arrangement(payload))
         with engine.database.shared(request) as cursor:
             source = f"(SELECT {name} FROM {quoted(table.name)}{f' WHERE {where}' if where else ''})"
             if values:
-                # Statistics take several queries, and none of them takes values.
+                # Statistics take several queries without parameters.
                 cursor.execute(f"CREATE OR REPLACE TEMP TABLE filtered AS FROM {source}", values)
                 source = "filtered"
-            row = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()
-            rows = int(row[0]) if row else 0
+            rows = fetch_number(cursor, f"SELECT count(*) FROM {source}")
             return encoded(profiles_of(cursor, source, rows, lambda _: None)[0])
 
     def find(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        table = engine.table(request, given["name"])
+        engine, payload = self._engine, _payload(request)
+        table = engine.table(request, payload["name"])
         with engine.database.shared(request) as cursor:
-            return encoded(found_rows(cursor, table, given["ranges"], given["most"]))
+            return encoded(found_rows(cursor, table, payload["ranges"], payload["most"]))
 
     def export(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        table = engine.table(request, given["name"])
-        target = self._folder / "exports" / f"{table.name}-{next(self._exports)}.{given['format']}"
-        exported(engine.database, request, table, _arrangement(given), target)
+        engine, payload = self._engine, _payload(request)
+        table = engine.table(request, payload["name"])
+        target = self._folder / "exports" / f"{table.name}-{next(self._exports)}.{payload['format']}"
+        export_rows(engine.database, request, table, _arrangement(payload), target)
         return str(target)
 
     def chart(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        wanted: ChartRequest = decoded(ChartRequest, given["chart"])
+        engine, payload = self._engine, _payload(request)
+        wanted: ChartRequest = decoded(ChartRequest, payload["chart"])
         table = engine.table(request, wanted.data)
-        return encoded(charted(engine.database, request, table, _arrangement(given), wanted))
+        return encoded(compute_chart(engine.database, request, table, _arrangement(payload), wanted))
 
     def picture(self, request: WorkerRequest) -> object:
-        given = _given(request)
-        target = self._folder / "exports" / f"chart-{next(self._exports)}.{given['format']}"
-        pictured(given["specification"], target)
+        payload = _payload(request)
+        target = self._folder / "exports" / f"chart-{next(self._exports)}.{payload['format']}"
+        draw_picture(payload["specification"], target)
         return str(target)
 
     def compare(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        sides = sides_of(engine.table(request, given["left"]), engine.table(request, given["right"]))
-        asked = Asked(tuple(given["keys"]), float(given["tolerance"]), given["head"])
-        return encoded(compared(request, engine.database, engine.queries, sides, asked))
+        engine, payload = self._engine, _payload(request)
+        sides = sides_of(engine.table(request, payload["left"]), engine.table(request, payload["right"]))
+        asked = ComparisonQuery(tuple(payload["keys"]), float(payload["tolerance"]), payload["head"])
+        return encoded(compare_tables(request, engine.database, engine.queries, sides, asked))
 
     def pivot(self, request: WorkerRequest) -> object:
-        engine, given = self._engine, _given(request)
-        asked = CrossTable(tuple(given["rows"]), tuple(given["columns"]), given["values"], given["aggregate"])
-        sql = pivot_query(request, engine.database, engine.table(request, given["name"]), asked)
-        return encoded(engine.queries.run(request, sql, given["head"], None))
+        engine, payload = self._engine, _payload(request)
+        asked = CrossTable(tuple(payload["rows"]), tuple(payload["columns"]), payload["values"], payload["aggregate"])
+        sql = pivot_query(request, engine.database, engine.table(request, payload["name"]), asked)
+        return encoded(engine.queries.run(request, sql, payload["head"], None))
 
     def adopt(self, request: WorkerRequest) -> object:
-        given = _given(request)
-        provenance: Provenance = decoded(Provenance, given["provenance"])
-        landed = LandedFile(Path(given["file"]), given["types"])
-        return encoded(self._engine.queries.adopt(request, landed, provenance, given["head"]))
+        payload = _payload(request)
+        provenance: Provenance = decoded(Provenance, payload["provenance"])
+        landed = LandedFile(Path(payload["file"]), payload["types"])
+        return encoded(self._engine.queries.adopt(request, landed, provenance, payload["head"]))
 
 
-def _opened(folder: Path, limits: Limits) -> Engine:
-    """The database of the session, with what it holds already."""
+def _opened(folder: Path, limits: Limits) -> OpenEngine:
+    """Open the session's database and load its catalogue."""
     try:
         database = Database(folder, limits)
         with database.opening() as cursor:
             drop_left(cursor)
-            store = Store(cursor)
+            store = DataStore(cursor)
         database.permit(store.standing())
     except duckdb.Error as error:
         if "Could not set lock" in str(error):
@@ -289,20 +302,20 @@ def _opened(folder: Path, limits: Limits) -> Engine:
         hint = "Start a new session; the files of this one stay where they are."
         raise failed(f"The session's data can't be opened: {said(error)}", hint, "resource_error") from error
     arrangements = Arrangements(database)
-    datasets = Datasets(database, store, arrangements.forget)
-    return Engine(database, store, datasets, Queries(database, store, datasets), arrangements)
+    datasets = DatasetRegistry(database, store, arrangements.forget)
+    return OpenEngine(database, store, datasets, Queries(database, store, datasets), arrangements)
 
 
-def _given(request: WorkerRequest) -> Any:
+def _payload(request: WorkerRequest) -> Any:
     return request.payload
 
 
-def _arrangement(given: Any) -> Arrangement:
-    return decoded(Arrangement, given["arrangement"])
+def _arrangement(payload: Any) -> Arrangement:
+    return decoded(Arrangement, payload["arrangement"])
 
 
 def _in_words(handler: Handler) -> Handler:
-    """``handler``, whose failures are one line each."""
+    """Return ``handler`` with errors of one line each."""
 
     def run(request: WorkerRequest) -> object:
         try:
@@ -320,7 +333,7 @@ def _in_words(handler: Handler) -> Handler:
 
 
 def main(channel: WorkerChannel, folder: str, *figures: str) -> None:
-    """Serve until the client is gone. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
+    """Serve requests until the client disconnects. ``figures``: memory, threads, disk and rows, as in ``Limits``."""
     handlers = Handlers(Path(folder), Limits(*map(int, figures)))
     names = ("register", "profile", "catalogue", "statements", "query", "page", "column", "find", "export", "adopt")
     names = (*names, "chart", "picture", "compare", "pivot", "samples", "texts")

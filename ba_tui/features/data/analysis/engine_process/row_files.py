@@ -1,6 +1,6 @@
-"""Loads what DuckDB does not read itself: sheets of workbooks, tables of SQLite, Arrow files.
+"""Loaders for formats that DuckDB lacks: sheets of workbooks, tables of SQLite, Arrow files.
 
-Rows go through a file of text with the types that were seen on the way, because that is quick and bounded in memory.
+Rows are written to a text file while their types are recorded, which is fast and needs little memory.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Any
 
 import duckdb
 
-from ba_tui.core.text.wording import count
+from ba_tui.core.text.wording import count, quoted
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.engine_process.database import text
-from ba_tui.features.data.analysis.engine_process.failures import unreadable
-from ba_tui.features.data.analysis.engine_process.text_files import LOADING, Loaded
+from ba_tui.features.data.analysis.engine_process.database import text, unreadable
+from ba_tui.features.data.analysis.engine_process.text_files import LOADING, LoadedTable
 
 HEADER_ROWS = 20
 PATIENCE_SECONDS = 1.0
-"""Time to wait for a lock on a database: programs that hold one longer work on it."""
+"""Seconds to wait for a database lock; a program that holds one longer is using the database."""
 BATCH = 5_000
 BATCHES = "arrow_batches"
 LONGEST_INTEGER = 2**63
@@ -38,8 +37,8 @@ _TOGETHER = {
 
 @frozen
 class RowSource:
-    """``scratch`` makes a path for a temporary file; ``tick`` raises when the request was cancelled, and says how many
-    rows are read."""
+    """``scratch`` returns a path for a temporary file; ``tick`` reports the number of rows and raises when the request
+    was cancelled."""
 
     path: Path
     scratch: Callable[[str], Path]
@@ -47,13 +46,13 @@ class RowSource:
 
 
 def parts_of_workbook(path: Path) -> list[str]:
-    """The names of its sheets that hold anything."""
+    """Return the names of the non-empty sheets."""
     with _Workbook(path) as book:
         return [name for name in book.sheet_names if book.get_sheet_by_name(name).total_height]
 
 
 def parts_of_sqlite(path: Path) -> list[str]:
-    """The names of its tables and views."""
+    """Return the names of tables and views."""
     base = _base(path)
     try:
         query = (
@@ -66,7 +65,7 @@ def parts_of_sqlite(path: Path) -> list[str]:
         base.close()
 
 
-def load_sheet(cursor: duckdb.DuckDBPyConnection, source: RowSource, sheet: str) -> Loaded:
+def load_sheet(cursor: duckdb.DuckDBPyConnection, source: RowSource, sheet: str) -> LoadedTable:
     """Fill LOADING from one sheet. The header is the first row that looks like one."""
     with _Workbook(source.path) as book:
         found = book.get_sheet_by_name(sheet)
@@ -94,25 +93,24 @@ def load_sheet(cursor: duckdb.DuckDBPyConnection, source: RowSource, sheet: str)
 
         kept = (row for row in body() if any(value is not None for value in row))
         _fill(cursor, source, names, kept)
-    return Loaded("excel", notes=tuple(notes))
+    return LoadedTable("excel", notes=tuple(notes))
 
 
-def load_sqlite(cursor: duckdb.DuckDBPyConnection, source: RowSource, table: str) -> Loaded:
+def load_sqlite(cursor: duckdb.DuckDBPyConnection, source: RowSource, table: str) -> LoadedTable:
     """Fill LOADING from one table or view."""
     base = _base(source.path)
     try:
-        name = '"' + table.replace('"', '""') + '"'
-        found = base.execute(f"SELECT * FROM {name}")
+        found = base.execute(f"SELECT * FROM {quoted(table)}")
         names = _names([str(column[0]) for column in found.description], len(found.description))
         _fill(cursor, source, names, found)
     except sqlite3.Error as error:
         raise _sqlite_failed(source.path, error) from error
     finally:
         base.close()
-    return Loaded("sqlite")
+    return LoadedTable("sqlite")
 
 
-def load_arrow(cursor: duckdb.DuckDBPyConnection, path: Path) -> Loaded:
+def load_arrow(cursor: duckdb.DuckDBPyConnection, path: Path) -> LoadedTable:
     """Fill LOADING from an Arrow file (Feather) or stream, batch by batch."""
     from arro3 import io  # noqa: PLC0415 - only for these files
 
@@ -129,11 +127,11 @@ def load_arrow(cursor: duckdb.DuckDBPyConnection, path: Path) -> Loaded:
         raise
     except Exception as error:
         raise unreadable(f"{path.name} can't be read as Arrow data: {error}") from error
-    return Loaded("arrow")
+    return LoadedTable("arrow")
 
 
 def _base(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing, and reads what a journal beside the file holds where it can."""
+    """Open a read-only connection that includes the journal's changes when possible."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         base = sqlite3.connect(uri, uri=True, timeout=PATIENCE_SECONDS)
@@ -142,7 +140,7 @@ def _base(path: Path) -> sqlite3.Connection:
         wal = path.with_name(f"{path.name}-wal")
         if "locked" in str(error) or (wal.exists() and wal.stat().st_size):
             raise _sqlite_failed(path, error) from error
-        # A database in WAL mode needs a file beside it, which can't be made in a folder that is read-only here.
+        # A WAL database needs a file next to it, which can't be created in a read-only folder.
         base = sqlite3.connect(f"{uri}&immutable=1", uri=True, timeout=PATIENCE_SECONDS)
     except sqlite3.Error as error:
         raise _sqlite_failed(path, error) from error
@@ -163,14 +161,14 @@ def _sqlite_failed(path: Path, error: sqlite3.Error) -> Exception:
 
 
 class _Workbook:
-    """A workbook for the time of a ``with``; its errors are in words."""
+    """A workbook as a context manager; errors have readable messages."""
 
     def __init__(self, path: Path) -> None:
         import python_calamine  # noqa: PLC0415 - only for workbooks
 
         calamine: Any = python_calamine
         try:
-            # By its path: in a stream it does not notice a password.
+            # By path: with a stream the reader does not detect a password.
             self.book = calamine.load_workbook(path)
         except calamine.PasswordError as error:
             raise unreadable(f"{path.name} is protected by a password.", "Save a copy without one.") from error
@@ -189,7 +187,7 @@ def _empty(value: Any) -> Any:
 
 
 def _header(head: Sequence[Sequence[Any]]) -> int:
-    """The place of the first row that names most columns with text; else the first that is not empty; -1 for none."""
+    """Return the position of the first row with text in most columns; else of the first non-empty row; -1 for none."""
     width = max((sum(value != "" for value in row) for row in head), default=0)
     for place, row in enumerate(head):
         given = [value for value in row if value != ""]
@@ -203,7 +201,7 @@ def _title(value: Any) -> str:
 
 
 def _names(titles: Sequence[str], width: int) -> list[str]:
-    """A name for each column, none twice."""
+    """Return a distinct name for each column."""
     names: list[str] = []
     for place in range(width):
         name = (titles[place] if place < len(titles) else "").replace("\0", "").replace("\n", " ") or f"column{place}"
@@ -218,7 +216,7 @@ def _names(titles: Sequence[str], width: int) -> list[str]:
 def _fill(
     cursor: duckdb.DuckDBPyConnection, source: RowSource, names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
-    """Write the rows to a text file, note their types, and load the file with DuckDB."""
+    """Write the rows to a text file, record their types, and load the file with DuckDB."""
     path, kinds = source.scratch("rows.csv"), [set[str]() for _ in names]
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         for number, row in enumerate(rows):
@@ -227,7 +225,7 @@ def _fill(
             cells = [_cell(row[place] if place < len(row) else None, kinds[place]) for place in range(len(names))]
             file.write(",".join(cells) + "\n")
     columns = ", ".join(f"{text(name)}: {text(_type(kind))}" for name, kind in zip(names, kinds, strict=True))
-    # The quotes tell a text that is empty from a value that is missing.
+    # Quotes distinguish an empty text from a missing value.
     options = "header = false, delim = ',', quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false"
     sizes = "maximum_line_size = 64000000, buffer_size = 128000000, auto_detect = false, strict_mode = true"
     given = f"{text(str(path))}, {options}, {sizes}, columns = {{{columns}}}"
@@ -242,7 +240,7 @@ def _type(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kinds: set[str]) -> str:
-    """One value as text, and its type noted. A missing one is nothing at all; text stands in quotes."""
+    """Return a value as text and record its type. A missing value is empty; text is quoted."""
     if value is None:
         return ""
     kind, shown = _shown(value)

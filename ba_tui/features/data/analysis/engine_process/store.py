@@ -1,21 +1,32 @@
-"""The catalogue in the database: datasets with their profiles in a table of their own, results with their provenance as
-comments on their tables; both as JSON."""
+"""The catalogue in the database: datasets with profiles in a table, results with provenance as comments on their
+tables, both as JSON. Also fingerprints of files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from ba_tui.core.ports.tables import Column, Dataset, DatasetProfile, Finding, Provenance, QueryResult, Row
+from ba_tui.core.ports.tables import (
+    Column,
+    Dataset,
+    DatasetProfile,
+    Fingerprint,
+    Provenance,
+    QueryResult,
+    Row,
+    TrapFinding,
+)
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.engine_process.cells import listed, rows_of
-from ba_tui.features.data.analysis.engine_process.database import quoted, text
+from ba_tui.features.data.analysis.engine_process.database import listed, quoted, rows_of, text, unreadable
 from ba_tui.features.data.analysis.wire import decoded, encoded
+from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 SCHEMA = "ba"
 _TABLES = (
@@ -27,7 +38,7 @@ _TABLES = (
 
 @frozen
 class StoredDataset:
-    """A dataset as it is kept. ``paths`` are its files as they were asked for; ``number`` is its place in the order."""
+    """A stored dataset. ``paths`` are its files as the caller wrote them; ``number`` is its position in the order."""
 
     number: int
     paths: tuple[str, ...]
@@ -37,22 +48,22 @@ class StoredDataset:
 
 @frozen
 class StoredResult:
-    """``columns`` and ``rows`` do not change; the first rows are read at each request."""
+    """A stored result. ``columns`` and ``rows`` do not change; the first rows are read at each request."""
 
     number: int
     columns: tuple[Column, ...]
     rows: int
     provenance: Provenance
     notes: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TrapFinding, ...] = ()
 
     @property
     def handle(self) -> str:
         return f"R{self.number}"
 
 
-class Store:
-    """Everything in memory, written through. Thread-safe."""
+class DataStore:
+    """The catalogue in memory, written through to the database. Thread-safe."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         for statement in _TABLES:
@@ -79,7 +90,7 @@ class Store:
         return tuple(self._results.values())
 
     def names(self) -> Mapping[str, str]:
-        """Every table, by its name in lower case."""
+        """All tables by lower-case name."""
         return {name.lower(): name for name in (*self._datasets, *self._results)}
 
     def dataset(self, name: str) -> StoredDataset | None:
@@ -95,8 +106,21 @@ class Store:
         result = self.result(name)
         return result.columns if result else ()
 
+    def column_names(self, name: str) -> list[str]:
+        return [column.name for column in self.columns(name)]
+
+    def rows(self, name: str) -> int:
+        """Return the number of rows of a table; 0 for an unknown one."""
+        stored, result = self.dataset(name), self.result(name)
+        return stored.dataset.rows if stored else result.rows if result else 0
+
+    def findings(self, name: str) -> tuple[TrapFinding, ...]:
+        """Return the findings in the rows of a dataset with a profile."""
+        stored = self.dataset(name)
+        return stored.profile.findings if stored and stored.profile else ()
+
     def standing(self) -> frozenset[str]:
-        """The files that queries read where they lie."""
+        """Return the files that queries read in place."""
         return frozenset(path for each in self.datasets if each.dataset.format == "parquet" for path in each.paths)
 
     @contextmanager
@@ -113,7 +137,7 @@ class Store:
                 self._reserved.discard(number)
 
     def write_dataset(self, cursor: duckdb.DuckDBPyConnection, stored: StoredDataset) -> None:
-        """Within the transaction of ``cursor``; ``noted`` comes after it."""
+        """Write within the transaction of ``cursor``; call ``noted`` after the commit."""
         cursor.execute(f"DELETE FROM {SCHEMA}.datasets WHERE name = ?", [stored.dataset.name])
         profile = json.dumps(encoded(stored.profile)) if stored.profile else None
         cursor.execute(
@@ -131,7 +155,8 @@ class Store:
         self._datasets[stored.dataset.name] = stored
 
     def write_result(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult) -> None:
-        """Within the transaction of ``cursor``; ``kept`` comes after it. A comment costs less than a row elsewhere."""
+        """Write within the transaction of ``cursor``; call ``kept`` after the commit. A comment costs less than a row
+        in another table."""
         cursor.execute(f"COMMENT ON TABLE {quoted(stored.handle)} IS {text(json.dumps(encoded(stored)))}")
 
     def kept(self, stored: StoredResult) -> None:
@@ -157,3 +182,55 @@ def first_rows(
 ) -> tuple[Row, ...]:
     rows: list[Any] = cursor.execute(f"SELECT {listed(columns)} FROM {table} LIMIT {limit}").fetchall()
     return rows_of(rows)
+
+
+# Fingerprints of files: size, time and hash. Large files are hashed while they are loaded.
+
+PIECE = 4_000_000
+
+
+class FingerprintThread:
+    """Hashes ``paths`` in a thread that ends with the ``with`` block."""
+
+    def __init__(self, request: WorkerRequest, paths: Sequence[Path]) -> None:
+        self._request = request
+        self._paths = paths
+        self._stopped = threading.Event()
+        self._made: list[Fingerprint] = []
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name="fingerprints")
+
+    def __enter__(self) -> FingerprintThread:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def result(self) -> tuple[Fingerprint, ...]:
+        """Wait, and return one fingerprint for each path. Raises HandlerFailed for an unreadable file."""
+        self._thread.join()
+        if self._failure:
+            raise self._failure
+        return tuple(self._made)
+
+    def _run(self) -> None:
+        try:
+            for path in self._paths:
+                self._made.append(self._fingerprint(path))
+        except OSError as error:
+            self._failure = unreadable(f"{Path(error.filename or '').name} can't be read: {error.strerror}.")
+        except RequestCancelled as error:
+            self._failure = error
+
+    def _fingerprint(self, path: Path) -> Fingerprint:
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            # Before the content, so that a concurrent write is detected later.
+            state = path.stat()
+            while data := file.read(PIECE):
+                if self._stopped.is_set() or self._request.cancelled.is_set():
+                    raise RequestCancelled
+                digest.update(data)
+        return Fingerprint(str(path), state.st_size, state.st_mtime_ns, digest.hexdigest())

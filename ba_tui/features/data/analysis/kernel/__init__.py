@@ -1,2 +1,3 @@
-"""The Python kernel of a session. Others import ``client``, ``tables``, ``values`` and ``files``; ``kernel_process``
-and ``program`` run in its processes."""
+"""The Python kernel of a session: ``client`` and ``values`` for ba, ``kernel_process`` and ``program`` for the helper
+process and the kernel. May import core, processes and the engine's client.
+"""

@@ -1,7 +1,7 @@
-"""The program between ba and a kernel: starts it, runs code in it over Jupyter's protocol, and says what came of it.
+"""The program between ba and a kernel: starts it, runs code over Jupyter's protocol, and returns its output.
 
-Runs in a worker process, in the sandbox with the kernel, so that neither sockets nor loops of Jupyter are in the app.
-One kernel for each process. What the kernel says is data: ``client`` checks what it uses of it.
+It runs in a worker process in the kernel's sandbox, so ba itself needs no sockets or event loop of Jupyter. One process
+serves one kernel. The kernel's messages are untrusted: ``client`` validates what it uses.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from ba_tui.features.data.analysis.kernel.files import files_in
 from ba_tui.features.data.analysis.kernel.program import TABLE, VARIABLES
+from ba_tui.features.data.analysis.kernel.values import files_in
 from ba_tui.processes.serving import HandlerFailed, RequestCancelled, WorkerChannel, WorkerRequest
 
 PROGRAM = Path(__file__).with_name("program.py")
 READY_SECONDS = 60.0
 STOP_SECONDS = 3.0
-"""Seconds in which an interrupted call must end; then the kernel is killed."""
+"""Seconds for an interrupted call to end before the kernel is killed."""
 LAST_SECONDS = 20.0
-"""Seconds to wait for output that comes after the reply; on a busy machine it may be late."""
+"""Seconds to wait for output after the reply; on a busy machine it may be late."""
 TICK = 0.05
 REPORT_SECONDS = 0.2
 MOST_TEXT = 1_000_000
-"""Characters of text of one call that are kept at its beginning, and as many at its end."""
+"""Characters of printed text kept from the beginning of a call, and as many from its end."""
 MOST_PARTS = 40
 PICTURES = (("image/png", "png"), ("image/jpeg", "jpg"), ("image/svg+xml", "svg"))
 LISTING = "__import__('IPython').get_ipython().ba_variables"
@@ -44,7 +44,7 @@ Message: TypeAlias = dict[str, Any]
 
 
 class Outputs:
-    """What a call shows, in its order: texts, tables and pictures, within bounds."""
+    """The output of a call in order: texts, tables and pictures, limited in size."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -53,7 +53,7 @@ class Outputs:
         self._left_out = 0
         self.parts: list[Message] = []
         self.unsaid = ""
-        """Text that was not reported yet."""
+        """Text not yet reported."""
 
     def text(self, text: str) -> None:
         self.unsaid = (self.unsaid + text)[-4_000:]
@@ -71,7 +71,7 @@ class Outputs:
                 self._tail = self._tail[-MOST_TEXT:]
 
     def data(self, data: Mapping[str, Any]) -> None:
-        """A value that was displayed, in the richest of its forms that can be shown."""
+        """Add a displayed value in its richest supported form."""
         if len(self.parts) >= MOST_PARTS:
             self.text(f"{data.get('text/plain', '')}\n")
         elif TABLE in data:
@@ -96,7 +96,7 @@ class Outputs:
         return False
 
     def all(self) -> list[Message]:
-        """Every part; the end of a flood comes last."""
+        """Return all parts; the end of truncated output comes last."""
         if not self._tail:
             return self.parts
         end = self._tail[-MOST_TEXT:]
@@ -106,7 +106,7 @@ class Outputs:
 
 
 class Kernel:
-    """The process of one kernel and the sockets to it. For one thread at a time, but for ``alive``."""
+    """The process of one kernel and its sockets. Not thread-safe, except ``alive``."""
 
     def __init__(self, interpreter: str, folder: Path) -> None:
         place = Path(tempfile.mkdtemp(prefix="ba-k"))
@@ -125,10 +125,10 @@ class Kernel:
         environment |= {"IPYTHONDIR": str(place), "MPLCONFIGDIR": environment.get("MPLCONFIGDIR", str(place / "mpl"))}
         environment["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
         words = (interpreter, str(PROGRAM), str(file), str(folder))
-        # A session of its own: an interrupt is sent to the kernel's process group.
+        # In a new session, because an interrupt is sent to the kernel's process group.
         self._process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
         self._connected = False
-        # While the kernel starts: it takes as long.
+        # Imported while the kernel starts, which takes as long.
         import zmq  # noqa: PLC0415
         from jupyter_client.client import KernelClient  # noqa: PLC0415
 
@@ -146,14 +146,14 @@ class Kernel:
             self._poller.register(each, zmq.POLLIN)
 
     def connect(self, cancelled: Callable[[], bool]) -> None:
-        """Wait, the first time, until the kernel answers. Raises HandlerFailed, RequestCancelled."""
+        """Wait, on first use, until the kernel answers. Raises HandlerFailed, RequestCancelled."""
         if self._connected:
             if not self.alive():
                 raise HandlerFailed(ENDED, "it ended since the last call")
             return
         self.send("kernel_info_request", {})
         until, heard = time.monotonic() + READY_SECONDS, set[str]()
-        # The subscription counts from when the kernel was first heard on it.
+        # The subscription is active once the kernel's first message arrives on it.
         while not {"kernel_info_reply", "status"} <= heard:
             if cancelled():
                 raise RequestCancelled
@@ -169,7 +169,7 @@ class Kernel:
         return self._process.poll() is None
 
     def died(self) -> HandlerFailed:
-        """What to raise when the kernel has ended."""
+        """Return the error for a kernel that has ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         return HandlerFailed(DIED, json.dumps({"code": self._process.poll()}))
@@ -178,26 +178,26 @@ class Kernel:
         self._process.kill()
 
     def interrupt(self) -> None:
-        """By message: the kernel then sends itself the signal at a moment when it can take it."""
+        """Interrupt by a message: the kernel then signals itself when it is ready for it."""
         self._session.send(self._control, "interrupt_request", {})
 
     def send(self, kind: str, content: Message) -> str:
         return self._session.send(self.shell, kind, content)["header"]["msg_id"]
 
     def reply(self, value: str) -> None:
-        """Answer the question that the kernel asked on its input channel."""
+        """Answer the kernel's question on its input channel."""
         self._session.send(self.stdin, "input_reply", {"value": value})
 
     def ready(self, seconds: float) -> list[Any]:
-        """The sockets that have something to say."""
+        """Return the sockets with messages."""
         return [socket for socket, _ in self._poller.poll(int(seconds * 1_000))]
 
     def receive(self, socket: Any) -> Message:
         return self._session.recv(socket, mode=0)[1]
 
 
-class Handlers:
-    """The methods of the worker. ``run`` and ``variables`` take turns; ``answer`` comes while code runs."""
+class KernelHandlers:
+    """The methods of the worker. ``run`` and ``variables`` exclude each other; ``answer`` arrives while code runs."""
 
     def __init__(self, interpreter: str, folder: Path) -> None:
         self._folder = folder
@@ -206,7 +206,7 @@ class Handlers:
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def run(self, request: WorkerRequest) -> object:
-        """Run ``code`` for at most ``seconds`` and return what it showed and how it ended."""
+        """Run ``code`` for at most ``seconds``; return its output and how it ended."""
         given: Any = request.payload
         with self._turn:
             self._kernel.connect(request.cancelled.is_set)
@@ -227,12 +227,12 @@ class Handlers:
             }
 
     def answer(self, request: WorkerRequest) -> object:
-        """Hand the kernel what it asked for."""
+        """Pass an answer to the kernel."""
         self._answers.put(json.dumps(request.payload))
         return None
 
     def variables(self, request: WorkerRequest) -> object:
-        """The variables as rows of name, type and shape; None while code runs."""
+        """Return the variables as rows of name, type and shape; None while code runs."""
         if not self._turn.acquire(blocking=False):
             return None
         try:
@@ -247,10 +247,10 @@ class Handlers:
     def _until_reply(
         self, request: WorkerRequest, content: Message, outputs: Outputs, seconds: float
     ) -> tuple[Message, bool]:
-        """The reply to a request for execution, and whether it took too long and was interrupted."""
+        """Return the reply to an execution request, and whether it timed out and was interrupted."""
         kernel = self._kernel
         sent = kernel.send("execute_request", content)
-        until, stop_by, told = time.monotonic() + seconds, 0.0, time.monotonic()
+        until, stop_by, reported = time.monotonic() + seconds, 0.0, time.monotonic()
         reply: Message | None = None
         late = idle = False
         while not (reply and idle):
@@ -269,9 +269,9 @@ class Handlers:
                     _show(kind, said, outputs)
             self._answer()
             now = time.monotonic()
-            if outputs.unsaid and now - told > REPORT_SECONDS:
+            if outputs.unsaid and now - reported > REPORT_SECONDS:
                 request.progress({"text": outputs.unsaid})
-                outputs.unsaid, told = "", now
+                outputs.unsaid, reported = "", now
             if reply and now > until:
                 outputs.text("\n[Python did not say that its output is whole; some may be missing.]\n")
                 idle = True
@@ -291,7 +291,7 @@ class Handlers:
         return reply, late
 
     def _asked(self, request: WorkerRequest, said: Message) -> None:
-        """The kernel needs something of ba: a table, its name, a table kept."""
+        """Report a question of the kernel: a table to read, its names, or a table to store."""
         while not self._answers.empty():
             self._answers.get()
         try:
@@ -313,7 +313,7 @@ def _show(kind: str, said: Message, outputs: Outputs) -> None:
 
 
 def _error(reply: Message) -> Message | None:
-    """The short traceback and the full one of code that failed."""
+    """Return the short and the full traceback of failed code."""
     if reply["status"] == "ok":
         return None
     lines = reply.get("traceback") or [f"{reply.get('ename', 'Error')}: {reply.get('evalue', '')}"]
@@ -326,6 +326,6 @@ def _variables(reply: Message) -> object:
 
 
 def main(channel: WorkerChannel, interpreter: str, folder: str) -> None:
-    """Serve until the client is gone."""
-    handlers = Handlers(interpreter, Path(folder))
+    """Serve requests until the client disconnects."""
+    handlers = KernelHandlers(interpreter, Path(folder))
     channel.serve({"run": handlers.run, "answer": handlers.answer, "variables": handlers.variables}, threads=4)

@@ -1,8 +1,8 @@
 """The program of a kernel: IPython with the session's tables. ``kernel_process`` starts it.
 
-A script of its own for a Python that has ipykernel, which may be the project's; others import its constants.
-Arguments: the connection file, the folder for files. What it says of tables, variables and errors is data, which
-``values`` checks.
+It runs in any Python that has ipykernel, maybe the project's, so it imports nothing of ba; ba imports its constants.
+Arguments: the connection file, the folder for files. Its messages about tables, variables and errors are untrusted;
+``values`` validates them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from typing import Any, cast
 TABLE = "application/vnd.ba.table+json"
 VARIABLES = "application/vnd.ba.variables+json"
 ROWS, COLUMNS, CELL = 50, 200, 500
-"""Most rows, columns and characters of a cell of a table that is shown."""
+"""Most rows, columns, and characters of a cell in a displayed table."""
 NAMES = 500
-"""Most variables that are listed."""
+"""Most listed variables."""
 FRAMES = 6
 """Most frames of a short traceback."""
 LINE, MESSAGE = 300, 2_000
 KEPT = ".kept"
 RETRY = 0.01
-"""Seconds between two tries to ask ba."""
+"""Seconds between two attempts to ask ba."""
 FRAME_TYPES = (
     ("pandas.core.frame", "DataFrame"), ("pandas.core.series", "Series"), ("pandas", "DataFrame"),
     ("pandas", "Series"), ("polars.dataframe.frame", "DataFrame"), ("polars.series.series", "Series"),
@@ -47,11 +47,11 @@ CHART_TYPES = (("altair.vegalite.v5.api", "TopLevelMixin"), ("altair.vegalite.v6
 
 
 class TableError(LookupError):
-    """A table can't be read or kept; the words say why and what to do."""
+    """A table can't be read or stored; the message says why and what to do."""
 
 
-class Kept(str):
-    """The handle of a table that was kept, which shows its first rows."""
+class KeptHandle(str):
+    """The handle of a stored table; displaying it shows the first rows."""
 
     __slots__ = ("frame",)
     frame: Any
@@ -60,7 +60,7 @@ class Kept(str):
         return {TABLE: {**described(self.frame), "handle": str(self)}, "text/plain": str(self)}
 
 
-class Session:
+class KernelSession:
     """The tables of the session for Python code: ``ba.table("R1")``, ``ba.keep(df, "name")``, ``ba.tables()``."""
 
     def __init__(self, kernel: Any, folder: Path) -> None:
@@ -99,7 +99,7 @@ class Session:
             reply = self._ask({"need": "keep", "file": file.name, **about})
         finally:
             file.unlink(missing_ok=True)
-        handle = Kept(reply["handle"])
+        handle = KeptHandle(reply["handle"])
         handle.frame = frame
         return handle
 
@@ -115,7 +115,8 @@ class Session:
         return reply
 
     def _put(self, question: str) -> str:
-        """The answer to a question. In a new kernel the first one may come before ba's input channel is connected."""
+        """Ask ba and return the answer. In a new kernel, the first question may come before ba's input channel is
+        connected."""
         zmq = module("zmq")
         while True:
             try:
@@ -127,7 +128,7 @@ class Session:
 
 
 def module(name: str) -> Any:
-    """Import what may be missing, or is not needed before."""
+    """Import a module that may be missing or is not needed at the start."""
     return import_module(name)
 
 
@@ -136,7 +137,7 @@ def installed(name: str) -> bool:
 
 
 def read_frame(file: str, columns: list[str] | None, library: str) -> Any:
-    """Read a Parquet file with what is installed."""
+    """Read a Parquet file with an installed library."""
     if library == "polars":
         return module("polars").read_parquet(file, columns=columns)
     if installed("duckdb"):
@@ -148,7 +149,7 @@ def read_frame(file: str, columns: list[str] | None, library: str) -> Any:
 
 
 def write_frame(frame: Any, file: Path) -> None:
-    """Write a DataFrame as Parquet. Raises TableError for what is none."""
+    """Write a DataFrame as Parquet. Raises TableError for other values."""
     library = type(frame).__module__.partition(".")[0]
     if library == "polars" and hasattr(frame, "write_parquet"):
         frame.write_parquet(file)
@@ -169,7 +170,7 @@ def write_frame(frame: Any, file: Path) -> None:
 
 
 def with_index(frame: Any) -> Any:
-    """``frame`` with its index as columns, unless that only counts the rows; columns of one level."""
+    """Return ``frame`` with its index as columns, except a plain row number, and single-level column names."""
     if frame.columns.nlevels > 1:
         frame = frame.set_axis([" ".join(map(str, each)).strip() for each in frame.columns], axis=1)
     if type(frame.index).__name__ == "RangeIndex":
@@ -184,11 +185,11 @@ def version_of(frame: Any) -> str:
     return f"Python {python}, {name} {getattr(sys.modules.get(name), '__version__', '')}".strip()
 
 
-# What is shown
+# Display of values
 
 
 def described(frame: Any) -> dict[str, Any]:
-    """The first rows of a frame as JSON: columns with types, rows, the size of all of it."""
+    """Return the first rows of a frame as JSON, with column types and the size of the whole."""
     total, kind = len(frame), type(frame).__name__
     head = frame.head(ROWS)
     if kind == "Series":
@@ -210,7 +211,7 @@ def described(frame: Any) -> dict[str, Any]:
 
 
 def cell(value: Any) -> Any:
-    """A value as JSON has it; text for what it has not."""
+    """Return a value as a JSON type, by default as text."""
     item = getattr(value, "item", None)
     if callable(item) and type(value).__module__.startswith("numpy"):
         value = item()
@@ -234,7 +235,7 @@ def frame_bundle(frame: Any, *_: Any, **__: Any) -> dict[str, Any]:
 
 
 def chart_picture(chart: Any) -> bytes | None:
-    """A chart of altair as PNG; None where the package that draws it is missing."""
+    """Return an Altair chart as PNG; None when the package that renders it is missing."""
     if not installed("vl_convert"):
         return None
     file = BytesIO()
@@ -242,8 +243,8 @@ def chart_picture(chart: Any) -> bytes | None:
     return file.getvalue()
 
 
-class Listed:
-    """The variables of the person's code, for an expression of the client."""
+class VariableList:
+    """The user's variables; the client evaluates it as an expression."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -255,13 +256,13 @@ class Listed:
             for name, value in list(self._shell.user_ns.items())
             if name not in hidden
             and not name.startswith("_")
-            and not isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type | Session)
+            and not isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type | KernelSession)
         ]
         return {VARIABLES: found[:NAMES]}
 
 
 def shape_of(value: Any) -> str:
-    """The size of a variable in a few characters, or its value where that is short."""
+    """Return the size of a variable in a few characters, or its value if that is short."""
     try:
         shape = getattr(value, "shape", None)
         if isinstance(shape, tuple):
@@ -279,7 +280,7 @@ def shape_of(value: Any) -> str:
 
 
 def short_traceback(error: BaseException) -> str:
-    """The frames of the cells and the innermost one, then the error: what is worth reading."""
+    """Return the frames of cells and the innermost one, then the error."""
     said = clipped("".join(traceback.format_exception_only(error)).strip(), MESSAGE)
     if isinstance(error, SyntaxError):
         return said.replace(f'File "{error.filename}"', "cell") if is_cell(error.filename or "") else said
@@ -302,11 +303,11 @@ def is_cell(file: str) -> bool:
     return "ipykernel_" in file
 
 
-# Names of tables in code
+# Table names in code
 
 
 def missing_names(code: str, known: Any) -> list[str]:
-    """The names that ``code`` reads and does not set itself, of which ``known`` has no value, in their order."""
+    """Return the names, in order, that ``code`` reads without setting them and ``known`` does not define."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError):
@@ -320,13 +321,13 @@ def missing_names(code: str, known: Any) -> list[str]:
 
 
 def no_input(*_: Any, **__: Any) -> str:
-    raise EOFError("There is nobody to type an input here; put the value into the code.")
+    raise EOFError("No user can type an input here; put the value into the code.")
 
 
-def set_up(shell: Any, session: Session) -> None:
-    """Give the shell the object ``ba``, how frames and charts are shown, and tables by their plain names."""
+def set_up(shell: Any, session: KernelSession) -> None:
+    """Set up the shell: the object ``ba``, the display of frames and charts, and tables as plain names."""
     shell.push({"ba": session}, interactive=False)
-    shell.ba_variables = Listed(shell)
+    shell.ba_variables = VariableList(shell)
     formatter = shell.display_formatter
     formatter.active_types = ["text/plain", "image/png", "image/jpeg", "image/svg+xml"]
     for place, name in FRAME_TYPES:
@@ -349,11 +350,11 @@ def set_up(shell: Any, session: Session) -> None:
 def main() -> None:
     connection, folder = sys.argv[1:]
     sys.argv[1:] = []
-    # The folder of this script has modules that nobody means to import.
+    # User code must not import modules from the folder of this script.
     sys.path.pop(0)
 
     class Shell(module("ipykernel.zmqshell").ZMQInteractiveShell):
-        """Says each error twice: in short, and in full."""
+        """Shows each error twice: short and in full."""
 
         def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
             full = "\n".join(line for line in "\n".join(stb).splitlines() if line.strip())
@@ -375,9 +376,9 @@ def main() -> None:
         kernel_class=Kernel, connection_file=connection, config=settings
     )
     app.initialize([])
-    # Otherwise a question to a channel that is not connected yet is dropped in silence, and nobody ever answers it.
+    # Otherwise a question to a channel that is not connected yet would be dropped and never answered.
     app.kernel.stdin_socket.setsockopt(module("zmq").ROUTER_MANDATORY, 1)
-    session = Session(app.kernel, Path(folder))
+    session = KernelSession(app.kernel, Path(folder))
     set_up(app.shell, session)
     app.start()
 

@@ -1,5 +1,4 @@
-"""Reports that run again: the results of a session with their queries and data, as a script, notebook or document.
+"""Reports of a session that can run again: scripts, notebooks and documents of its results, queries and data.
 
-Pure: values in, text out. May import core and plotting only. ``rerun`` is copied beside what is exported and imports
-duckdb alone.
+``rerun`` is copied into the exported folder, so it imports nothing but duckdb and the standard library.
 """

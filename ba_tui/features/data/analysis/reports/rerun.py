@@ -1,7 +1,7 @@
-"""Runs an exported report again and compares it with what it said. Needs duckdb, and no model.
+"""Run an exported report again and compare the results with those in the report. Needs duckdb, and no model.
 
-ba copies this file beside each report. A report is a folder with report.json and Parquet files, and a script or
-notebook next to it that calls this. What differs from the report is said by name.
+ba copies this file next to each report. A report is a folder with report.json and Parquet files, and a script or
+notebook next to it that calls this module.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import duckdb
 SHOWN = 20
 """Rows of a result that are printed."""
 MOST_COMPARED = 1_000_000
-"""Rows of a result that are compared one by one."""
+"""Most rows of a result compared one by one."""
 CLOSE = 1e-9
-"""Part of a value by which sums of floating-point numbers may differ: their order is not fixed."""
+"""Relative tolerance for floating-point sums, whose order is not fixed."""
 PIECE = 4_000_000
 NUMBER = r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)"
-"""Types of columns that don't name a row."""
+"""Column types that don't identify a row."""
 
 
 class Rerun:
-    """The report in ``folder``. ``data`` gives tables other files, as in {"sales": "new.csv"}."""
+    """The report in ``folder``. ``data`` replaces files of tables, as in {"sales": "new.csv"}."""
 
     def __init__(self, folder: Path, data: dict[str, str] | None = None) -> None:
         self.folder = folder
@@ -45,11 +45,11 @@ class Rerun:
             raise SystemExit(f"There is no table {unknown[0]}. The report has {', '.join(sorted(self._tables))}.")
 
     def table(self, name: str) -> None:
-        """Read a table from its files, or from the copy that the report holds."""
+        """Read a table from its files, or from the copy in the report."""
         table = self._tables[name]
         if given := self._data.get(name):
             files = [given]
-            # A copy tells nothing about how its file was read: DuckDB finds out by itself.
+            # The original reading options don't fit a copy: let DuckDB detect them.
             query = table["reading"] or f"FROM {_text(given)}"
         elif table["stored"]:
             files, query = [], f"FROM {_text(str(self.folder / table['stored']))}"
@@ -59,7 +59,7 @@ class Rerun:
         self._run(f"CREATE OR REPLACE TABLE {_name(name)} AS {query.replace('$files', f'[{listed}]')}", name)
 
     def query(self, handle: str, sql: str) -> Result:
-        """Work a result out again, and compare it."""
+        """Compute a result again and compare it."""
         result = self._results[handle]
         for called, name in result["called"]:
             self._run(f"CREATE OR REPLACE VIEW {_name(called)} AS FROM {_name(name)}", handle)
@@ -69,14 +69,14 @@ class Rerun:
         return Result(self.database, handle)
 
     def stored(self, handle: str) -> Result:
-        """Take a result that can't be worked out again from the copy that the report holds."""
+        """Load the stored copy of a result that can't be computed again."""
         path = str(self.folder / self._results[handle]["expected"])
         self._run(f"CREATE OR REPLACE TABLE {_name(handle)} AS FROM {_text(path)}", handle)
         self._done.append(handle)
         return Result(self.database, handle)
 
     def check(self) -> int:
-        """Compare the figures of the answers too, and say what differs. Returns 0 when nothing does, else 1."""
+        """Compare the figures of the answers too, and print differences. Return 1 if there are any, else 0."""
         figures = [figure for figure in self.report["figures"] if figure["handle"] in self._done]
         for figure in figures:
             self._figure(figure)
@@ -120,7 +120,7 @@ class Rerun:
             self._compare_rows(result, columns)
 
     def _compare_rows(self, result: dict[str, Any], columns: list[str]) -> None:
-        """Rows in an order that does not depend on the query: exact columns first, since floats may differ a little."""
+        """Return rows in an order independent of the query: exact columns first, since floats may differ slightly."""
         kinds = {column["name"]: column["type"] for column in result["columns"]}
         exact = sorted(columns, key=lambda name: kinds[name] in {"DOUBLE", "FLOAT"})
         order = ", ".join(_name(name) for name in exact)
@@ -135,7 +135,7 @@ class Rerun:
                         return
 
     def _figure(self, figure: dict[str, Any]) -> None:
-        """Look a figure up in its row, which texts, dates and truth values name; else among all rows."""
+        """Find a figure in its row, identified by text, date and boolean columns; else among all rows."""
         handle, column, was = figure["handle"], figure["column"], figure["value"]
         said = f"“{figure['text']}” of an answer: {handle}"
         row = self._row(figure)
@@ -157,7 +157,8 @@ class Rerun:
             self.differences.append(f"{said}.{column} no longer has {was}")
 
     def _row(self, figure: dict[str, Any]) -> dict[str, Any]:
-        """What names the row of a figure; empty where nothing does, or the report has no copy of the result."""
+        """Return what identifies the row of a figure; empty if nothing does, or the report has no copy of the
+        result."""
         result = self._results[figure["handle"]]
         names = [each["name"] for each in result["columns"] if not re.fullmatch(NUMBER, each["type"])]
         names = [name for name in names if name != figure["column"]]
@@ -170,7 +171,7 @@ class Rerun:
 
 
 class Result:
-    """The first rows of a table, for a terminal and a notebook."""
+    """The first rows of a table, for terminals and notebooks."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, handle: str) -> None:
         found = database.execute(f"FROM {_name(handle)} LIMIT {SHOWN}")
@@ -195,7 +196,7 @@ class Result:
 
 
 def options(arguments: list[str] | None = None) -> dict[str, str]:
-    """The other files for tables that the command line names."""
+    """Return the replaced files of tables on the command line."""
     parser = argparse.ArgumentParser(description="Run this report again, and say what differs.")
     parser.add_argument("--data", action="append", default=[], metavar="TABLE=FILE", help="read a table from this file")
     given: list[str] = parser.parse_args(arguments).data
@@ -205,7 +206,7 @@ def options(arguments: list[str] | None = None) -> dict[str, str]:
 
 
 def _equal(was: Any, value: Any) -> bool:
-    """Decimals, dates and nested values come from JSON as text."""
+    """Compare cells; decimals, dates and nested values come from JSON as text."""
     if was is None or value is None:
         return was is value
     if was == value or str(was) == str(value):
@@ -240,4 +241,4 @@ def _text(value: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit("Run the script beside this folder.")
+    sys.exit("Run the script next to this folder.")

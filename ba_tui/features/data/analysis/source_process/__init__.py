@@ -1,1 +1,1 @@
-"""The program of the helper process of a source. May import ibis and its drivers; nobody imports it."""
+"""The program of the helper process that connects to one source. Only this package imports ibis and its drivers."""

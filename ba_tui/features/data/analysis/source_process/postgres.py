@@ -1,4 +1,4 @@
-"""PostgreSQL: read-only sessions, rows from a cursor on the server as text, its own estimates and cancel."""
+"""PostgreSQL: read-only sessions, rows as text from a server-side cursor, its estimates, and cancellation."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ import psycopg
 from psycopg.types.string import TextLoader
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.features.data.analysis.nearest import nearest_names
-from ba_tui.features.data.analysis.source_process.engine import PLAIN, IbisEngine, SourceQuery, done
-from ba_tui.features.data.analysis.source_process.failures import failed, first_line, unreachable
-from ba_tui.features.data.analysis.source_process.landing import (
-    Landed,
+from ba_tui.features.data.analysis.errors import nearest_names
+from ba_tui.features.data.analysis.source_process.engine import (
+    PLAIN,
+    IbisEngine,
+    LandedRows,
     NumericWidth,
+    SourceQuery,
     TextRow,
     distinct_names,
+    done,
     land_text,
 )
+from ba_tui.features.data.analysis.wire import failed, first_line, unreachable
 from ba_tui.processes.serving import HandlerFailed
 
 CONNECT_SECONDS = 10
 BATCH = 5_000
 CHECKS_CLIENT = 140_000
-"""The version from which the server can look whether its client is still there."""
+"""The first version whose server can check the connection to the client."""
 CURSOR = "ba_rows"
 TYPES: Mapping[str, str] = {
     "bool": "BOOLEAN", "int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT", "oid": "BIGINT", "float4": "FLOAT",
     "float8": "DOUBLE", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP",
     "timestamptz": "TIMESTAMP WITH TIME ZONE", "uuid": "UUID", "json": "JSON", "jsonb": "JSON", "interval": "INTERVAL",
 }  # fmt: skip
-"""DuckDB types by PostgreSQL's. Values of others are text."""
+"""DuckDB types by PostgreSQL type. Values of other types are text."""
 _MISSING = regex(r'column "?([\w.]+)"? does|"([^"]+)"')
 _TABLES = """
 SELECT n.nspname, c.relname, n.nspname = ANY (current_schemas(false)) FROM pg_class c
@@ -44,11 +47,11 @@ AND has_table_privilege(c.oid, 'SELECT') AND NOT c.relispartition ORDER BY 1, 2 
 
 
 def connected(url: str) -> PostgresEngine:
-    """Connect, for reading only. Raises psycopg.Error."""
+    """Connect read-only. Raises psycopg.Error."""
     backend: Any = ibis.connect(url, connect_timeout=CONNECT_SECONDS, application_name="ba")
     backend.con.execute("SET default_transaction_read_only = on")
     if backend.con.info.server_version >= CHECKS_CLIENT:
-        # The server ends the query of a helper that was killed.
+        # The server then ends the query when the helper was killed.
         backend.con.execute("SET client_connection_check_interval = '2s'")
     return PostgresEngine(backend)
 
@@ -61,7 +64,7 @@ class PostgresEngine(IbisEngine):
             rows: list[tuple[str, str, bool]] = cursor.execute(_TABLES).fetchall()
         return [name if found else f"{schema}.{name}" for schema, name, found in rows]
 
-    def query(self, query: SourceQuery) -> Landed:
+    def query(self, query: SourceQuery) -> LandedRows:
         con = self.backend.con
         with con.transaction():
             con.execute(f"SET LOCAL statement_timeout = {int(query.seconds * 1000)}")
@@ -78,7 +81,7 @@ class PostgresEngine(IbisEngine):
         cursor.itersize = BATCH
         return cursor
 
-    def execute(self, query: SourceQuery) -> Landed:
+    def execute(self, query: SourceQuery) -> LandedRows:
         con = self.backend.con
         with con.transaction():
             con.execute("SET TRANSACTION READ WRITE")
@@ -118,7 +121,7 @@ class PostgresEngine(IbisEngine):
 
 
 def _read_as_text(cursor: Any) -> dict[int, str]:
-    """Let the rows come as the server writes them; returns the element types of arrays, by their number."""
+    """Receive values as the server's text; return the element types of arrays by their OID."""
     elements: dict[int, str] = {}
     for info in psycopg.adapters.types:
         if info.name != "bytea":
@@ -128,7 +131,7 @@ def _read_as_text(cursor: Any) -> dict[int, str]:
     return elements
 
 
-def _landed(query: SourceQuery, cursor: Any, elements: Mapping[int, str]) -> Landed:
+def _landed(query: SourceQuery, cursor: Any, elements: Mapping[int, str]) -> LandedRows:
     described: Sequence[Any] = cursor.description or ()
     names = distinct_names(column.name for column in described)
     types = dict(zip(names, (_type(column, elements) for column in described), strict=True))
@@ -150,13 +153,13 @@ def _landed(query: SourceQuery, cursor: Any, elements: Mapping[int, str]) -> Lan
     count = land_text(query.file, names, rows(), query.most)
     types |= {names[place]: width.type for place, width in widths.items()}
     for place, depth in depths.items():
-        # An array of PostgreSQL may have any number of dimensions.
+        # PostgreSQL arrays may have any number of dimensions.
         types[names[place]] = f"{types[names[place]]}{'[]' * max(depth, default=1)}" if len(depth) < 2 else "JSON"
-    return Landed(count, {name: kind for name, kind in types.items() if kind != "VARCHAR"})
+    return LandedRows(count, {name: kind for name, kind in types.items() if kind != "VARCHAR"})
 
 
 def _type(column: Any, elements: Mapping[int, str]) -> str:
-    """The DuckDB type of a column, or of the elements of an array; NUMERIC where its values must tell the width."""
+    """Return the DuckDB type of a column or array element; NUMERIC when its width depends on the values."""
     if column.type_code in elements:
         inner = elements[column.type_code]
         return "DOUBLE" if inner == "numeric" else TYPES.get(inner, "VARCHAR")
@@ -174,5 +177,5 @@ def _depth(value: Any) -> int:
 
 
 def _bytes(value: bytes) -> str:
-    """As DuckDB reads a BLOB from text."""
+    """Convert to the text form of a DuckDB BLOB."""
     return "".join(f"\\x{byte:02X}" for byte in value)

@@ -1,4 +1,4 @@
-"""The memory helper, a process of its own: embedder, Chroma and vectors. Nothing else may import it, or chromadb.
+"""The memory helper, a separate process: embedder, Chroma and vectors. No other module may import it, or chromadb.
 
 May import what ``memory`` may, and providers.faults.
 """

@@ -1,4 +1,4 @@
-"""The vectors of one shelf in a folder of Chroma, searched by cosine. The one importer of chromadb with ``team``."""
+"""The vectors of one shelf in a folder of Chroma, searched by cosine. Only this module and ``team`` import chromadb."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SPACE: Any = {"hnsw": {"space": "cosine", "ef_construction": 64, "ef_search": 2
 
 
 class IndexBroken(BaError):
-    """The vector index does not answer as it must."""
+    """The vector index returned an error or an invalid answer."""
 
     kind = "index_broken"
 
 
 class ChromaIndex:
-    """``folder`` belongs to this process alone. Methods raise IndexBroken. Not for two threads at once."""
+    """``folder`` belongs to this process alone. Methods raise IndexBroken. Not thread-safe."""
 
     def __init__(self, folder: Path, shelf: str, model: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -46,12 +46,12 @@ class ChromaIndex:
             raise
 
     def close(self) -> None:
-        """Close the files. Every other method raises IndexBroken from then on."""
+        """Close the files. All other methods raise IndexBroken afterwards."""
         with suppress(IndexBroken):
             _checked(self._client.close)
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """Take in vectors, in place of those that the ids had."""
+        """Add vectors, replacing those of the same ids."""
         if ids:
             _checked(lambda: self._collection.upsert(ids=list(ids), embeddings=numpy.asarray(vectors, numpy.float32)))
 
@@ -60,19 +60,19 @@ class ChromaIndex:
             _checked(lambda: self._collection.delete(ids=sorted(gone)))
 
     def known(self, ids: Iterable[str]) -> set[str]:
-        """Those of the ids that have a vector."""
+        """Return those of the ids that have a vector."""
         wanted = list(dict.fromkeys(ids))
         return set(_checked(lambda: self._collection.get(ids=wanted, include=[])["ids"])) if wanted else set()
 
     def nearest(self, vector: Vectors, limit: int) -> Mapping[str, float]:
-        """The ids with the highest cosines, highest first."""
+        """Return the ids with the highest cosines, highest first."""
         found = _checked(
             lambda: self._collection.query(query_embeddings=[vector], n_results=limit, include=["distances"])
         )
         return {id: 1.0 - float(distance) for id, distance in zip(found["ids"][0], found["distances"][0], strict=True)}
 
     def cosines(self, vector: Vectors, ids: Iterable[str]) -> Mapping[str, float]:
-        """The cosines of those ids that have a vector."""
+        """Return the cosines of those ids that have a vector."""
         wanted = list(dict.fromkeys(ids))
         if not wanted:
             return {}
@@ -82,13 +82,15 @@ class ChromaIndex:
 
 
 def collection_name(shelf: str, model: str) -> str:
-    """The name of the collection for vectors of ``shelf`` by ``model``: ASCII, whatever those are called."""
+    """Return the ASCII name of the collection for vectors of ``shelf`` by ``model``."""
     digest = hashlib.blake2b(f"{shelf}\0{model}".encode("utf-8", "replace"), digest_size=16).hexdigest()
     return f"ba-{digest}"
 
 
 def _checked(call: Callable[[], T]) -> T:
-    """What ``call`` returns. Chroma raises what it likes, also panics of its core, which are no Exception."""
+    """Return the result of ``call``. Chroma raises arbitrary exceptions, also panics of its core, which are not
+    Exceptions.
+    """
     try:
         return call()
     except (KeyboardInterrupt, SystemExit):

@@ -1,6 +1,6 @@
-"""An embedder behind an OpenAI-compatible endpoint (``POST /embeddings``): a server of one's own, or a vendor's.
+"""An embedder behind an OpenAI-compatible endpoint (``POST /embeddings``), such as a local server or a vendor's.
 
-Its key goes into a header and nowhere else.
+The key is sent in a header only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS = "Memory is searched by words meanwhile."
 
 
 class EndpointFailed(BaError):
-    """The endpoint does not answer now. It is asked again later."""
+    """The endpoint does not answer. The request is repeated later."""
 
     kind = "endpoint_failed"
 
@@ -46,7 +46,7 @@ class EndpointEmbedder:
             "The embeddings server", _VARIABLE, endpoint.url, endpoint.model, endpoint.key, vendor=False
         )
         headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-        # No proxy leads to this machine, whatever the environment says.
+        # Ignore proxy variables for addresses of this machine.
         self._client = httpx2.Client(
             follow_redirects=False, timeout=_SECONDS, headers=headers, trust_env=not is_loopback(endpoint.url)
         )

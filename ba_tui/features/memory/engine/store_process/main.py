@@ -1,4 +1,4 @@
-"""Answers the requests of ``memory.helper_process``; between them it follows the logs and fills the vector indexes."""
+"""Answers the requests of ``helper_process``; between requests it reads the logs and fills the vector indexes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.features.memory.engine import recall
 from ba_tui.features.memory.engine.embedding import EMBEDDERS, Embedder, NoEmbedder
-from ba_tui.features.memory.engine.recall import Ask, Found, Recall
-from ba_tui.features.memory.engine.setup import StoreSetup
-from ba_tui.features.memory.engine.store_process.turns import asking
-from ba_tui.features.memory.engine.vectors import VectorFile
-from ba_tui.features.memory.engine.wire import (
+from ba_tui.features.memory.engine.helper_process import (
     CATCH_UP,
     FORGET,
     LOOK,
@@ -33,32 +29,36 @@ from ba_tui.features.memory.engine.wire import (
     setup_from,
     told,
 )
+from ba_tui.features.memory.engine.recall import Recall, RecallResult, SearchRequest
+from ba_tui.features.memory.engine.setup import StoreSetup
+from ba_tui.features.memory.engine.store_process.mind import asking
+from ba_tui.features.memory.engine.vectors import VectorFile
 from ba_tui.processes.serving import Handler, HandlerFailed, WorkerChannel, WorkerRequest
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.store_process.desk import Desk
     from ba_tui.features.memory.engine.store_process.mind import Mind
-    from ba_tui.features.memory.engine.store_process.team import Team
+    from ba_tui.features.memory.engine.store_process.team import TeamStore
 
 _IDLE_SECONDS = 900.0
 _LOOK_SECONDS = 1.0
-"""Seconds between looks at the logs, which other processes write too."""
+"""Seconds between two reads of the logs, which other processes write too."""
 _AGAIN_SECONDS = 30.0
-"""Seconds until texts are embedded again after that failed."""
+"""Seconds until the next attempt after embedding failed."""
 _FRESH = 100
-"""New lines that a search takes into the words index first."""
+"""Maximum new lines of the log that a search indexes before it runs."""
 _FIRST_SECONDS = 2.0
-"""Seconds for which the work between searches leaves the processor to the first one."""
+"""Maximum seconds that background work waits for the first search."""
 
 
-class Handlers:
-    """One method a request."""
+class MemoryHandlers:
+    """The handlers of requests: one method each."""
 
     def __init__(self, idle: float = _IDLE_SECONDS) -> None:
         self._idle = idle
         self._desks: dict[str, Desk] = {}
         self._mind: Mind | None = None
-        self._team: Team | None = None
+        self._team: TeamStore | None = None
         self._failed = ""
         self._asked = time.monotonic()
         self._serving: set[WorkerRequest] = set()
@@ -67,11 +67,11 @@ class Handlers:
         self._following = threading.Lock()
 
     def open(self, request: WorkerRequest) -> object:
-        """Load the model and open the indexes; what cannot be used of them is said in ``why``."""
+        """Load the model and open the indexes; ``why`` of the reply names unusable ones."""
         given = cast("Mapping[str, Any]", request.payload)
         setup = setup_from(given)
         folders = [Path(each) for each in given["folders"]]
-        # numpy loads here, not with the module: a package that is missing must be a reply.
+        # numpy is imported here, so that a missing package is reported in a reply.
         try:
             from ba_tui.features.memory.engine.store_process.desk import Desk  # noqa: PLC0415
             from ba_tui.features.memory.engine.store_process.mind import Mind  # noqa: PLC0415
@@ -79,7 +79,7 @@ class Handlers:
             raise HandlerFailed(NoEmbedder.kind, f"The package numpy cannot be used: {error}.") from error
         embedder = _embedder(setup)
         if not embedder.traits.dimensions:
-            # A server tells with its first vector how long its vectors are.
+            # The first vector of a server tells the number of dimensions.
             embedder.question("-")
         mind = Mind(embedder, VectorFile(folders[0].parent.parent / "words.vectors.sqlite"))
         desks = {str(folder): Desk(folder, mind) for folder in folders}
@@ -90,9 +90,9 @@ class Handlers:
             opening.result()
         self._mind, self._desks = mind, desks
         if setup.server:
-            from ba_tui.features.memory.engine.store_process.team import Team  # noqa: PLC0415
+            from ba_tui.features.memory.engine.store_process.team import TeamStore  # noqa: PLC0415
 
-            self._team = Team(setup.server, desks[str(folders[0])].shelf, mind)
+            self._team = TeamStore(setup.server, desks[str(folders[0])].shelf, mind)
             self._team.start()
         threading.Thread(target=self._follow, daemon=True, name="follow").start()
         return {"why": self._why(), "model": mind.traits.name}
@@ -107,13 +107,13 @@ class Handlers:
             self._team.wake()
         return told(replace(found, why=found.why or self._why()))
 
-    def _found(self, ask: Ask) -> Found:
+    def _found(self, ask: SearchRequest) -> RecallResult:
         desks = [desk for desk in self._desks.values() if desk.shelf.fresh(_FRESH)]
-        shelves = [recall.Shelf(desk.shelf.lookup, desk) for desk in desks]
+        shelves = [recall.SearchShelf(desk.shelf.lookup, desk) for desk in desks]
         return Recall(shelves, self._mind).search(ask)
 
     def forget(self, request: WorkerRequest) -> object:
-        """Take vectors out of an index; the ids that a query still finds."""
+        """Remove vectors from an index; return the ids that a query still finds."""
         given = cast("Mapping[str, Any]", request.payload)
         return self._desks[given["folder"]].forget(given["ids"])
 
@@ -125,7 +125,7 @@ class Handlers:
         return None
 
     def rebuild(self, request: WorkerRequest) -> object:
-        """Make all indexes anew, and fill them with vectors."""
+        """Rebuild all indexes, and fill them with vectors."""
         desks = [desk for desk in self._desks.values() if desk.shelf.exists]
         for desk in desks:
             desk.open()
@@ -136,12 +136,12 @@ class Handlers:
             while self._step(desk):
                 request.progress([sum(each.done for each in desks), total])
             desk.check()
-        # The follower may have taken in the last lines, or all of them.
+        # The follower thread may have indexed the last lines.
         request.progress([total, total])
         return None
 
     def look(self, request: WorkerRequest) -> object:
-        """The state for people, as a ``HelperState``."""
+        """Return the helper's state as the fields of ``HelperState``."""
         desks = [desk for desk in self._desks.values() if desk.shelf.exists]
         totals = [desk.shelf.lookup.total() for desk in desks]
         done = [total if desk.full else min(desk.done, total) for desk, total in zip(desks, totals, strict=True)]
@@ -149,7 +149,7 @@ class Handlers:
         return asdict(HelperState(sum(done), sum(totals), self._why(), model, _memory()))
 
     def timed(self, handler: Handler) -> Handler:
-        """``handler``, noting when it was asked; failures of ours are one line."""
+        """Return ``handler`` wrapped: it records the time of each request, and BaErrors become one line."""
 
         def run(request: WorkerRequest) -> object:
             self._serving.add(request)
@@ -177,7 +177,7 @@ class Handlers:
                 os._exit(0)
 
     def _round(self, desks: Sequence[Desk]) -> float:
-        """Take in what is new; seconds until the next look."""
+        """Index new lines of all logs; return the seconds until the next round."""
         try:
             for desk in desks:
                 desk.take_over()
@@ -185,7 +185,7 @@ class Handlers:
                     if self._team:
                         self._team.wake()
                     self._learn(desk)
-        except Exception as error:  # noqa: BLE001 - what fails now is tried again, whatever it was
+        except Exception as error:  # noqa: BLE001 - any failure is tried again
             text = str(error) if isinstance(error, BaError) else f"{type(error).__name__}: {error}"
             if text != self._failed:
                 sys.stderr.write(f"memory: {text}\n")
@@ -197,14 +197,14 @@ class Handlers:
         return _LOOK_SECONDS
 
     def _catch_up(self, desk: Desk) -> bool:
-        """Take in all that is new on a shelf; whether there was anything."""
+        """Index all new lines of a shelf; return whether there were any."""
         found = False
         while self._step(desk):
             found = True
         return found
 
     def _step(self, desk: Desk) -> bool:
-        # A rebuild and the follower must not take in the same lines at once.
+        # A rebuild and the follower thread must not index the same lines.
         with self._following:
             return desk.follow()
 
@@ -229,10 +229,10 @@ def _embedder(setup: StoreSetup) -> Embedder:
 
 
 def _open(desks: Sequence[Desk]) -> None:
-    """Import chromadb, for a first entry too, and load the indexes, while the model loads in another thread."""
+    """Import chromadb, also before the first entry, and load the indexes, while the model loads in another thread."""
     try:
         importlib.import_module("ba_tui.features.memory.engine.store_process.chroma_index")
-    except Exception as error:  # noqa: BLE001 - a desk says what goes wrong when it opens an index
+    except Exception as error:  # noqa: BLE001 - a desk reports the failure when it opens an index
         sys.stderr.write(f"memory: chromadb cannot be imported: {error}\n")
     for desk in desks:
         desk.open()
@@ -244,16 +244,16 @@ def _heard(request: WorkerRequest) -> Callable[[int, int], None]:
 
 
 def _memory() -> int:
-    """The most bytes that this process took so far."""
+    """Return the peak memory of this process in bytes."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024
 
 
 def main(channel: WorkerChannel, idle: str = "") -> None:
-    """Serve until the client is gone. ``idle``: seconds without a request after which the process ends."""
-    # Chroma's files hold what people said.
+    """Serve until the client closes. ``idle``: seconds without a request after which the process ends."""
+    # Chroma's files contain the users' words.
     os.umask(0o077)
-    handlers = Handlers(float(idle) if idle else _IDLE_SECONDS)
+    handlers = MemoryHandlers(float(idle) if idle else _IDLE_SECONDS)
     methods: Mapping[str, Handler] = {
         OPEN: handlers.open,
         SEARCH: handlers.search,
@@ -262,5 +262,5 @@ def main(channel: WorkerChannel, idle: str = "") -> None:
         REBUILD: handlers.rebuild,
         LOOK: handlers.look,
     }
-    # A question need not wait for a rebuild.
+    # Several threads, so that a search does not wait for a rebuild.
     channel.serve({name: handlers.timed(handler) for name, handler in methods.items()}, threads=3)

@@ -1,7 +1,7 @@
-"""A Chroma server that a team shares: entries of the project go there, and those of the others come from there.
+"""A Chroma server that a team shares: entries of the project are sent there, and those of other members are fetched.
 
-Each machine keeps all of them in its own log, so that memory works the same while the server is away. What somebody
-forgets is replaced there by a mark, so that the others forget it too. Pins and use stay with each person.
+Each machine stores all of them in its own log, so memory works while the server is unreachable. A forgotten entry is
+replaced on the server by a mark, so that other members forget it too. Pins and use stay on each machine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from chromadb.config import Settings
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.memory import Entry
+from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import one_line
-from ba_tui.features.memory.engine.entries import as_record, entry_of, ids_of, loads
+from ba_tui.features.memory.engine.entries import as_record, entry_of, ids_of
 from ba_tui.features.memory.engine.log import Log, Mark
 from ba_tui.features.memory.engine.setup import TeamServer
 from ba_tui.features.memory.engine.shelf import Shelf
@@ -37,16 +38,16 @@ _SECONDS = 5.0
 """Seconds between exchanges."""
 _AGAIN = 30.0
 _LATE = 10.0
-"""Seconds after which a call counts as not answered."""
+"""Timeout of a call in seconds."""
 _SLACK = 3_600.0
-"""Seconds that the clocks of a team may differ."""
+"""Tolerated clock difference of a team in seconds."""
 _PAGE = 300
 _PRIVATE = frozenset({"project", "origin", "pinned", "used", "last_used", "model", "source", "server"})
 """Fields that are not shared."""
 
 
-class Team:
-    """The exchange of one shelf with ``server``. ``why`` says what is wrong, for people."""
+class TeamStore:
+    """The exchange of one shelf with ``server``. ``why`` describes a failure for the user."""
 
     def __init__(self, server: TeamServer, shelf: Shelf, mind: Mind) -> None:
         self._server = server
@@ -64,7 +65,7 @@ class Team:
         self._news = threading.Event()
 
     def wake(self) -> None:
-        """Exchange entries now: there is something new, or somebody looks for it."""
+        """Exchange entries now: there are new ones, or a user searches."""
         self._news.set()
 
     @property
@@ -76,12 +77,12 @@ class Team:
         return ""
 
     def start(self) -> None:
-        """Exchange entries in a thread of its own, until the process ends."""
+        """Exchange entries in a separate thread, until the process ends."""
         self._shelf.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         threading.Thread(target=self._keep_exchanging, daemon=True, name="team").start()
 
     def exchange(self) -> None:
-        """Send what is new here, then take what is new there. Raises what chromadb raises."""
+        """Send new local entries, then fetch new ones. Raises what chromadb raises."""
         collection = self._connected()
         while self._push(collection):
             pass
@@ -90,7 +91,7 @@ class Team:
             newest = max(newest, float(metadata["changed"]))
             if id not in unsent:
                 self._take(id, metadata)
-        # A clock that runs ahead must not hide what comes later.
+        # A clock that is ahead must not hide later entries.
         self._cursor = min(newest, time.time())
         self._save()
 
@@ -147,14 +148,14 @@ class Team:
         return self._collection
 
     def _push(self, collection: Any) -> bool:
-        """Send some of what the log has that the server has not; False when nothing is left."""
+        """Send some of the log's entries that the server lacks; return False if none are left."""
         if not self._shelf.log.continues(self._mark):
             self._mark = Mark()
         touched: dict[str, None] = {}
         gone: dict[str, None] = {}
         mark, lines = self._mark, 0
         for line, after in self._shelf.log.read(mark):
-            record = loads(line) or {}
+            record = read_object(line) or {}
             operation = record.get("op")
             if operation in {"add", "change", "forget"}:
                 (gone if operation == "forget" else touched).update(dict.fromkeys(ids_of(record)))
@@ -189,7 +190,7 @@ class Team:
         if forgotten:
             nothing = numpy.zeros((len(forgotten), self._mind.traits.dimensions), numpy.float32)
             nothing[:, 0] = 1.0
-            # Deleting first takes the record away for good; an update would keep fields that it does not name.
+            # Deleting first removes the record completely; an update would keep fields that it does not name.
             collection.delete(ids=forgotten)
             marks = [{"forgotten": True, "changed": time.time()} for _ in forgotten]
             collection.upsert(ids=forgotten, embeddings=nothing, metadatas=marks)
@@ -211,13 +212,13 @@ class Team:
             if known:
                 self._shelf.forget([id], [self._mind.traits.name])
             return
-        record = loads(str(metadata.get("record", "")).encode()) or {}
+        record = read_object(str(metadata.get("record", "")).encode()) or {}
         entry = entry_of({**record, "id": id})
         if entry is None or (known and _shared(known) == _shared(entry)):
             return
         try:
             if known is None:
-                # Others have said it: for the person it is no word of their own.
+                # Another member stated it: it is not a statement of this user.
                 mine = replace(
                     entry, project=self._shelf.folder.name, origin="import", pinned=False, server=self._origin
                 )
@@ -225,10 +226,10 @@ class Team:
             else:
                 ours, theirs = json.loads(_shared(known)), json.loads(_shared(entry))
                 fields = {name: getattr(entry, name) for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
-                # From now on the text is theirs, also of an entry that began here.
+                # From now on the text is another member's, also of an entry that began here.
                 self._shelf.change(id, {**fields, "server": self._origin})
         except UsageError:
-            # A text that cannot be kept here stays there.
+            # A text that can't be stored here stays on the server.
             return
 
     def _save(self) -> None:
@@ -239,8 +240,8 @@ class Team:
 
 
 class _Unsent:
-    """Ids that the log names after ``mark``. What was changed or forgotten here since the last sending is newer than
-    what the server has of it, and goes there next.
+    """Ids in the log after ``mark``. Entries changed or forgotten here since the last sending are newer than the
+    server's, and are sent next.
     """
 
     def __init__(self, log: Log, mark: Mark) -> None:
@@ -250,13 +251,13 @@ class _Unsent:
 
     def __contains__(self, id: str) -> bool:
         for line, after in self._log.read(self._mark):
-            self._ids.update(ids_of(loads(line) or {}))
+            self._ids.update(ids_of(read_object(line) or {}))
             self._mark = after
         return id in self._ids
 
 
 def _shared(entry: Entry) -> str:
-    """What the server holds of ``entry``, as JSON; the same text for the same fields."""
+    """Return the server's form of ``entry`` as JSON; equal fields give equal texts."""
     return json.dumps(as_record(entry, without=_PRIVATE), ensure_ascii=False, sort_keys=True)
 
 
@@ -268,7 +269,7 @@ def _records(collection: Any, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _loaded(path: Path) -> tuple[Mark, float]:
-    """How far the log was sent, and until when entries were taken."""
+    """Return how far the log was sent, and until when entries were fetched."""
     try:
         given = cast("Mapping[str, Any]", json.loads(path.read_bytes()))
         head, offset, guard = given["mark"]

@@ -1,2 +1,3 @@
-"""Plans as a model writes them: told how, read, checked, mended; asks nobody. May import what ``planning`` may, and of
-``providers`` what reads JSON as models write it."""
+"""Plans as models write them: prompts, parsing, checks, repairs. Asks no questions. May import what ``engine`` may, and
+the lenient JSON parser of ``providers``.
+"""

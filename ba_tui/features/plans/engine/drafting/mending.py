@@ -1,4 +1,4 @@
-"""Makes a plan that can be carried out of one that still has faults, and says what was changed. Pure."""
+"""Repairs a plan with faults so that it can be executed, and reports the changes. Pure."""
 
 from __future__ import annotations
 
@@ -10,30 +10,38 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ba_tui.core.effects import Effect
-from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork import SubTask
 from ba_tui.core.text.wording import clipped, count
 from ba_tui.core.tool import Tool
-from ba_tui.features.plans.engine.drafting.checking import circle_of, tool_trouble, unknown_role, unresolved, waiting
-from ba_tui.features.plans.engine.drafting.values import Means
-from ba_tui.plotting.plans.checking import REFERENCE, references
+from ba_tui.features.plans.engine.drafting.reading import (
+    PlanResources,
+    circle_of,
+    tool_trouble,
+    unknown_role,
+    unresolved,
+    waiting,
+)
+from ba_tui.plotting.plans.edits import REFERENCE, references
 
 TINY = 6
-"""Words of a step that is no work of its own."""
+"""Maximum words of a step that is too small to be a step."""
 ROW = 3
-"""Tiny steps in a row that are made one."""
+"""Number of consecutive tiny steps that are joined into one."""
 SINGLE = 10
-"""Edges that are dropped one by one; in a plan with more circles, steps wait only for those written before them."""
+"""Maximum edges that are dropped one by one; in a plan with more circles, steps wait only for those written before
+them.
+"""
 
 
-def mended(steps: Sequence[SubTask], means: Means, *, sound: bool) -> tuple[tuple[SubTask, ...], list[str]]:
-    """``steps`` without faults, and what was changed, a sentence each. ``sound``: nothing was found to be wrong."""
+def mended(steps: Sequence[SubTask], means: PlanResources, *, sound: bool) -> tuple[tuple[SubTask, ...], list[str]]:
+    """Return ``steps`` without faults, and the changes, one sentence each. ``sound``: no fault was found."""
     notes: list[str] = []
     straight = list(steps) if sound else _without_faults(steps, means, notes)
     once = _once(straight, means, notes)
     return tuple(_joined(once, notes)), notes
 
 
-def _without_faults(steps: Sequence[SubTask], means: Means, notes: list[str]) -> list[SubTask]:
+def _without_faults(steps: Sequence[SubTask], means: PlanResources, notes: list[str]) -> list[SubTask]:
     notes += [f"Step {step.id} says nothing, so it was left out." for step in steps if not step.description]
     named = _named_apart([step for step in steps if step.description], means.done, notes)
     known = [*means.done, *(step.id for step in named)]
@@ -56,7 +64,7 @@ def _named_apart(steps: Sequence[SubTask], done: Sequence[str], notes: list[str]
     return found
 
 
-def _mended(step: SubTask, known: Sequence[str], means: Means, notes: list[str]) -> SubTask:
+def _mended(step: SubTask, known: Sequence[str], means: PlanResources, notes: list[str]) -> SubTask:
     gone = [id for id in step.dependencies if id not in known or id == step.id]
     if gone:
         notes.append(f"Step {step.id} no longer waits for {', '.join(gone)}, which can't be waited for.")
@@ -86,7 +94,7 @@ def _without(step: SubTask, ids: Sequence[str]) -> SubTask:
 
 
 def _plain(step: SubTask, names: Sequence[str]) -> SubTask:
-    """``step`` with references to ``names`` as plain words."""
+    """Return ``step`` with references to ``names`` as plain words."""
 
     def bare(found: re.Match[str]) -> str:
         return found[0][1:-1] if found[1] in names else found[0]
@@ -95,7 +103,7 @@ def _plain(step: SubTask, names: Sequence[str]) -> SubTask:
         return REFERENCE.sub(bare, text)
 
     if step.tool_name and _mapped(step.tool_args, put) != step.tool_args:
-        # A call without the result that it was to work on would be another call.
+        # A call without the result that it was to use would be a different call.
         step = _for_an_agent(step, (step.tool_name,))
     return replace(step, description=put(step.description), expected_output=put(step.expected_output))
 
@@ -113,7 +121,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _straight(steps: list[SubTask], notes: list[str]) -> list[SubTask]:
-    """Without circles: of each, the cheapest edge is dropped."""
+    """Return ``steps`` without circles: the cheapest edge of each is dropped."""
     found = {step.id: step for step in steps}
     place = {step.id: number for number, step in enumerate(steps)}
     for _ in range(SINGLE):
@@ -133,13 +141,13 @@ def _straight(steps: list[SubTask], notes: list[str]) -> list[SubTask]:
 
 
 def _price(waiter: SubTask, needed: SubTask, place: dict[str, int]) -> int:
-    """What is lost when ``waiter`` no longer waits for ``needed``: its result, an order that was written down."""
+    """Return the cost of dropping the dependency of ``waiter`` on ``needed``: a lost result, or a lost order."""
     uses, before = needed.id in references(waiter), place[needed.id] < place[waiter.id]
     return 4 * uses + 2 * before + needed.critical - (needed.id in waiter.optional)
 
 
-def _once(steps: list[SubTask], means: Means, notes: list[str]) -> list[SubTask]:
-    """A reading call that is planned twice is made once."""
+def _once(steps: list[SubTask], means: PlanResources, notes: list[str]) -> list[SubTask]:
+    """Merge equal read-only calls into one."""
     first: dict[str, str] = {}
     same: dict[str, str] = {}
     for step in steps:
@@ -158,7 +166,7 @@ def _once(steps: list[SubTask], means: Means, notes: list[str]) -> list[SubTask]
 
 
 def _renamed(step: SubTask, names: dict[str, str]) -> SubTask:
-    """``step`` with other ids in its references and in what it waits for."""
+    """Return ``step`` with other ids in its references and dependencies."""
     if not ({*step.dependencies} & names.keys()):
         return step
 
@@ -175,7 +183,7 @@ def _renamed(step: SubTask, names: dict[str, str]) -> SubTask:
 
 
 def _joined(steps: list[SubTask], notes: list[str]) -> list[SubTask]:
-    """Several tiny steps of one agent in a row, whose results nobody else needs, are one step."""
+    """Join consecutive tiny steps of the same agent whose results no other step needs."""
     needed = Counter(id for step in steps for id in step.dependencies)
     followed = {id: step for step in steps for id in step.dependencies if len(step.dependencies) == 1}
     tiny = {step.id: step for step in steps if _tiny(step)}
@@ -195,7 +203,7 @@ def _joined(steps: list[SubTask], notes: list[str]) -> list[SubTask]:
 
 
 def _goes_on(step: SubTask, tiny: dict[str, SubTask], needed: Counter[str]) -> bool:
-    """Whether ``step`` only goes on with the one before it, so that a row can't begin with it."""
+    """Return whether ``step`` only continues the one before it, so that no row can begin with it."""
     (first, *others) = step.dependencies
     return not others and needed[first] == 1 and first in tiny and _alike(tiny[first], step, tiny)
 
@@ -210,7 +218,7 @@ def _tiny(step: SubTask) -> bool:
 
 
 def _one(row: Sequence[SubTask]) -> SubTask:
-    """The steps of ``row`` as one; it has the id of the last, which others wait for."""
+    """Return the steps of ``row`` as one, with the id of the last, which other steps wait for."""
     inside = [step.id for step in row]
     texts = [_plain(step, inside).description.rstrip(".") for step in row]
     return replace(row[-1], description=f"{'; then: '.join(texts)}.", dependencies=row[0].dependencies)

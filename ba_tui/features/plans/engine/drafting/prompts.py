@@ -1,4 +1,4 @@
-"""What a planner is told: the form of a plan, what it may use, what was wrong with its last answer. Pure."""
+"""Prompts of the planner: the form of a plan, the available tools, the faults of its last answer. Pure."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork.plans import Plan, SubTask
-from ba_tui.core.text.markup import CONTROL, neutralized
+from ba_tui.core.teamwork import Plan, SubTask
+from ba_tui.core.text.untrusted import CONTROL, neutralized
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.tool import Call, Tool
-from ba_tui.features.plans.engine.drafting.reading import NAME
-from ba_tui.features.plans.engine.drafting.values import QUESTIONED, Means
+from ba_tui.features.plans.engine.drafting.reading import NAME, QUESTIONED, PlanResources
 
 WORKFLOWS = "workflows"
 """The category of tools that are workflows."""
 LISTED = 24_000
-"""Characters of the list of tools; those beyond it are only named."""
+"""Maximum characters of the list of tools; further tools are listed by name only."""
 RESULT = 1_500
-"""Characters of a result that a new plan is told."""
+"""Maximum characters of a result in the prompt for a new plan."""
 _RESULT = "step-result"
 _MARKS = CONTROL | {_RESULT}
 SYSTEM = f"""You make plans. You carry nothing out. Answer with one call of {NAME} and nothing else.
@@ -57,7 +56,7 @@ async def _received(args: Mapping[str, Any], call: Call) -> ToolResult:
 
 
 def submit_tool(*, may_ask: bool) -> Tool:
-    """The tool whose arguments are a plan. Whoever asks reads them from the call."""
+    """Return the tool whose arguments are a plan. The planner reads them from the call."""
     step: dict[str, Any] = {
         "id": {"type": "string", "description": "Letters, digits, - and _, such as s1 or find-hotel"},
         "description": {"type": "string"},
@@ -90,18 +89,18 @@ def submit_tool(*, may_ask: bool) -> Tool:
     return Tool(NAME, "Submit the plan.", schema, _received)
 
 
-def wanted(goal: str, context: str, means: Means) -> str:
-    """What a new plan is for."""
-    parts = [f"The request, in the person's own words:\n{goal}"]
+def wanted(goal: str, context: str, means: PlanResources) -> str:
+    """Return the part of the prompt with the request."""
+    parts = [f"The request, in the user's own words:\n{goal}"]
     if context.strip():
         parts.append(f"What is known:\n{context.strip()}")
     return "\n\n".join([*parts, *_lists(means)])
 
 
-def again(plan: Plan, reason: str, means: Means) -> str:
-    """What a plan that failed is made anew for."""
+def again(plan: Plan, reason: str, means: PlanResources) -> str:
+    """Return the part of the prompt with the failed plan and its results."""
     task = plan.task
-    parts = [f"The request, in the person's own words:\n{task.original_query}"]
+    parts = [f"The request, in the user's own words:\n{task.original_query}"]
     if task.context.strip():
         parts.append(f"What is known:\n{task.context.strip()}")
     if task.assumptions:
@@ -123,12 +122,12 @@ def _state(step: SubTask) -> str:
     said = step.result if step.status == "completed" else step.error
     if not said:
         return head
-    # Results are data: nothing in them may pass for ba's own words.
+    # Results are data: they must not be mistaken for ba's own instructions.
     text = neutralized(clipped(said, RESULT), _MARKS)
     return f'{head}\n<{_RESULT} id="{step.id}">\n{text}\n</{_RESULT}>'
 
 
-def _lists(means: Means) -> list[str]:
+def _lists(means: PlanResources) -> list[str]:
     tools = [tool for tool in means.tools.values() if tool.facts.category != WORKFLOWS]
     flows = [tool for tool in means.tools.values() if tool.facts.category == WORKFLOWS]
     parts = [f"Tools:\n{_listed(tools)}"] if tools else ["There are no tools for steps: agents do all of them."]

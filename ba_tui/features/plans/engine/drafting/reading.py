@@ -1,30 +1,72 @@
-"""Reads the plan out of an answer: a call of submit_plan, or JSON in its text. Anything may stand in either."""
+"""Plans as a model writes them: parsed from a call of submit_plan or from JSON in a text, tidied, and checked for
+faults.
+
+The answer may contain anything. All faults are collected, because the model gets them in one reply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
 from ba_tui.core.messages import Message
-from ba_tui.core.teamwork.plans import SubTask
+from ba_tui.core.teamwork import SubTask
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import hidden_removed
-from ba_tui.core.text.wording import clipped, one_line
-from ba_tui.features.plans.engine.drafting.values import MOST, Written
+from ba_tui.core.text.wording import clipped, count, nearest, one_line, slip, suggestion
+from ba_tui.core.tool import Tool
+from ba_tui.core.values import frozen
+from ba_tui.plotting.plans.edits import REFERENCE, references
+from ba_tui.settings.document import KeyPath
+
+QUESTIONED = 20
+"""Number of steps above which the user gets a warning."""
+MOST = 200
+"""Number of steps above which a plan is refused."""
+
+
+@frozen
+class WrittenPlan:
+    """A plan as the model wrote it, before the checks. ``covers``: the wishes of the request, with the ids of the steps
+    that fulfil them. ``wrong``: unreadable parts. ``size``: number of steps; with more than MOST none is read.
+    """
+
+    goal: str = ""
+    subtasks: tuple[SubTask, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    question: str = ""
+    covers: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    wrong: tuple[str, ...] = ()
+    size: int = 0
+
+
+@frozen
+class PlanResources:
+    """What a plan may use: tools by name, and roles with their purposes. ``done``: ids of completed steps when a plan
+    is replaced.
+    """
+
+    tools: Mapping[str, Tool]
+    roles: Mapping[str, str]
+    done: Sequence[str] = ()
+
 
 NAME = "submit_plan"
 LOOPS = 10
-"""Model requests of a step whose plan says nothing else."""
+"""Default model requests of a step."""
 MOST_LOOPS = 500
 LONGEST = 8_000
-"""Characters of a text of a plan."""
+"""Maximum characters of a text in a plan."""
 _APART = regex(r"[^\w-]+")
 BRACKETS = 40
-"""Places in a text where JSON may begin that are looked at."""
+"""Maximum places in a text that are tried as the start of JSON."""
 
 
 def submitted(reply: Message) -> dict[str, Any] | None:
-    """The plan in ``reply`` as it was written; None when there is none."""
+    """Return the plan in ``reply`` as written; None if there is none."""
     for call in reply.calls:
         if call.name == NAME and call.malformed is None:
             inner = call.input.get("plan")
@@ -36,10 +78,10 @@ def submitted(reply: Message) -> dict[str, Any] | None:
 
 
 def _plans(text: str) -> Iterator[dict[str, Any]]:
-    """Whatever in ``text`` looks like a plan."""
-    from ba_tui.providers.text_calls.json_dialects import Decoder  # noqa: PLC0415 - most plans come as a call
+    """Yield everything in ``text`` that looks like a plan."""
+    from ba_tui.providers.text_calls.json_dialects import JsonDecoder  # noqa: PLC0415 - most plans come as a call
 
-    decoder, at = Decoder(), 0
+    decoder, at = JsonDecoder(), 0
     for _ in range(BRACKETS):
         starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
         if not starts:
@@ -61,15 +103,15 @@ def _plans(text: str) -> Iterator[dict[str, Any]]:
             yield plan
 
 
-def written(plan: Mapping[str, Any]) -> Written:
-    """``plan`` as values; what can't be read is in ``wrong``, a line each."""
+def written(plan: Mapping[str, Any]) -> WrittenPlan:
+    """Return ``plan`` as values; unreadable parts are listed in ``wrong``, one line each."""
     steps, wrong = plan.get("subtasks", []), list[str]()
     if not isinstance(steps, list):
-        return Written(question=_text(plan.get("question")), wrong=("subtasks: expected a list",))
+        return WrittenPlan(question=_text(plan.get("question")), wrong=("subtasks: expected a list",))
     listed = cast("list[Any]", steps)
     head = (_text(plan.get("goal")), _texts(plan.get("assumptions")), _text(plan.get("question")))
     if len(listed) > MOST:
-        return Written(head[0], (), *head[1:], size=len(listed))
+        return WrittenPlan(head[0], (), *head[1:], size=len(listed))
     objects = [
         (number, cast("dict[str, Any]", each)) for number, each in enumerate(listed, 1) if isinstance(each, dict)
     ]
@@ -77,7 +119,7 @@ def written(plan: Mapping[str, Any]) -> Written:
     wrong += [
         f"step {number}: expected an object" for number, each in enumerate(listed, 1) if not isinstance(each, dict)
     ]
-    return Written(head[0], subtasks, *head[1:], _covers(plan.get("covers")), tuple(wrong), len(listed))
+    return WrittenPlan(head[0], subtasks, *head[1:], _covers(plan.get("covers")), tuple(wrong), len(listed))
 
 
 def _step(number: int, step: dict[str, Any], wrong: list[str]) -> SubTask:
@@ -120,7 +162,7 @@ def _covers(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _text(value: Any) -> str:
-    """Text that people read: without characters that nobody sees."""
+    """Return text for display, without invisible characters."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     return hidden_removed(value).strip()[:LONGEST] if isinstance(value, str) else ""
@@ -129,3 +171,130 @@ def _text(value: Any) -> str:
 def _texts(value: Any) -> tuple[str, ...]:
     listed = cast("list[Any]", value) if isinstance(value, list) else [value]
     return tuple(dict.fromkeys(text for text in map(_text, listed[:MOST]) if text))
+
+
+TOLD = 40
+"""Maximum complaints that are sent back to a model."""
+
+
+def tidied(plan: WrittenPlan, means: PlanResources) -> WrittenPlan:
+    """Return ``plan`` with obvious intentions made explicit: a step waits for the results it uses, a role in the place
+    of a tool becomes the role, completed steps are not repeated.
+    """
+    known = {*means.done, *(step.id for step in plan.subtasks)}
+    steps = [_tidied(step, known, means) for step in plan.subtasks if step.id not in means.done]
+    return replace(plan, subtasks=tuple(steps))
+
+
+def _tidied(step: SubTask, known: set[str], means: PlanResources) -> SubTask:
+    if step.tool_name and step.tool_name not in means.tools and step.tool_name in means.roles:
+        step = replace(step, tool_name="", tool_args={}, role=step.role or step.tool_name)
+    return waiting(step, known)
+
+
+def waiting(step: SubTask, known: set[str]) -> SubTask:
+    """Return ``step`` with dependencies on all of ``known`` that it uses."""
+    used = [id for id in sorted(references(step) & known) if id != step.id]
+    waits = tuple(dict.fromkeys([*step.dependencies, *used]))
+    return replace(step, dependencies=waits, optional=tuple(id for id in step.optional if id in waits))
+
+
+def complaints(plan: WrittenPlan, means: PlanResources) -> list[str]:
+    """Return the faults of a tidied ``plan``, one line each; at most TOLD lines."""
+    if plan.size > MOST:
+        return [f"the plan has {plan.size:,} steps; at most {MOST} are allowed, and 20 are many"]
+    found = list(plan.wrong)
+    if not plan.subtasks and not plan.question and not found:
+        found.append("the plan has no step")
+    ids = Counter(step.id for step in plan.subtasks)
+    found += [f"{count(number, 'step')} have the id {id!r}" for id, number in ids.items() if number > 1]
+    known = [*means.done, *ids]
+    for step in plan.subtasks:
+        found += (f"step {step.id}: {line}" for line in _wrong(step, known, means))
+    circle = circle_of(plan.subtasks)
+    if circle:
+        found.append(f"steps wait for each other: {' → '.join([*circle, circle[0]])}")
+    for wanted, by in plan.covers:
+        if wanted and not any(id in known for id in by):
+            found.append(f"no step does this: {wanted}")
+    return found if len(found) <= TOLD else [*found[:TOLD], f"and {len(found) - TOLD} more"]
+
+
+def _wrong(step: SubTask, known: Sequence[str], means: PlanResources) -> Iterator[str]:
+    for other in step.dependencies:
+        if other == step.id:
+            yield "it waits for itself"
+        elif other not in known:
+            yield f"there is no step {other!r}; {suggestion(other, known[:20])}"
+    if trouble := tool_trouble(step, means.tools):
+        yield trouble
+    if unknown_role(step, means.roles):
+        yield f"there is no role {step.role!r}; {suggestion(step.role, means.roles)}"
+    for name in unresolved(step, known):
+        yield f"{{{name}}} is not the id of a step; {suggestion(name, known[:20])}"
+
+
+def unknown_role(step: SubTask, roles: Mapping[str, str]) -> bool:
+    return bool(step.role and roles and step.role not in roles)
+
+
+def tool_trouble(step: SubTask, tools: Mapping[str, Tool]) -> str:
+    """Return why the call of ``step`` can't be made; empty if it can, or if the step has no call."""
+    if not step.tool_name:
+        return ""
+    tool = tools.get(step.tool_name)
+    if tool is None:
+        close = nearest(step.tool_name, tools)
+        meant = f"; did you mean {close!r}?" if close else "; leave tool_name out, and an agent does the step"
+        return f"there is no tool {step.tool_name!r}{meant}"
+    wrong = args_trouble(step.tool_args, tool)
+    return f"arguments of {tool.name}: {'; '.join(wrong[:3])}" if wrong else ""
+
+
+def args_trouble(args: Mapping[str, Any], tool: Tool) -> list[str]:
+    """Return how ``args`` violate the schema of ``tool``. Values with references to results are not checked."""
+    from ba_tui.tools.guards.validate import literal_complaints  # noqa: PLC0415 - brings jsonschema
+
+    unsure = [name for name, value in args.items() if _refers(value)]
+    return [f"{_at(path)}{text}" for path, text in literal_complaints(args, tool.input_schema, unsure)]
+
+
+def _at(path: KeyPath) -> str:
+    return f"{'.'.join(map(str, path))}: " if path else ""
+
+
+def _refers(value: Any) -> bool:
+    match value:
+        case str():
+            return REFERENCE.search(value) is not None
+        case dict():
+            return any(_refers(each) for each in cast("dict[str, Any]", value).values())
+        case list():
+            return any(_refers(each) for each in cast("list[Any]", value))
+        case _:
+            return False
+
+
+def unresolved(step: SubTask, known: Sequence[str]) -> list[str]:
+    """Return names in braces that match no result. In arguments most braces are code: there a name is reported only if
+    it nearly matches an id.
+    """
+    others = {*known} - {step.id}
+    said = references(replace(step, tool_args={}))
+    return [name for name in sorted(references(step) - others) if name in said or slip(name, known)]
+
+
+def circle_of(steps: Sequence[SubTask]) -> list[str]:
+    """Return the ids of steps that wait for each other in a circle, each before its dependent; empty without a
+    circle.
+    """
+    known = dict.fromkeys(step.id for step in steps)
+    graph: dict[str, list[str]] = {id: [] for id in known}
+    for step in steps:
+        graph[step.id] += [id for id in step.dependencies if id in known and id != step.id]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle[:-1]
+    return []

@@ -1,7 +1,7 @@
-"""The keys of this machine in a team: the lead's, with the list of its members, or the one that a lead gave it.
+"""The keys of this machine in a team: those of a lead with its list of members, or the one that a lead issued.
 
-Private keys are in the keyring, else in ``keys.yaml``; a member's token may be in a variable. They are never shown but
-by ``ba team invite``, and never logged.
+Private keys are in the keyring, else in ``keys.yaml``; a member's token may be in an environment variable. Only ``ba
+team invite`` prints them, and they are never logged.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ba_tui.features.teams.engine.over_redis.signing import (
     new_key,
     token_of,
 )
-from ba_tui.resources import Places, exclusive, save_whole
+from ba_tui.resources import UserFolders, exclusive, save_whole
 from ba_tui.settings.keys import read_key, save_key
 
 LEAD, MEMBER, TOKEN_VARIABLE = "team-lead", "team-member", "BA_TEAM_TOKEN"
-"""Entries of the keyring or of ``keys.yaml``; the variable that holds a member's token."""
+"""Names of the entries in the keyring or ``keys.yaml``, and the environment variable with a member's token."""
 SHARED, SHARED_VARIABLE = "team-secret", "BA_TEAM_SECRET"
-"""Where an older ba had the secret that all members shared."""
+"""Where older versions stored the secret that all members shared."""
 JOIN = "On the lead run `ba team invite NAME`, here run `ba team join`. See ba guide workers."
 
 
 @frozen
-class Invited:
-    """A member that the lead invited. ``revoked``: keys that it was given until then are refused."""
+class InvitedMember:
+    """A member that the lead invited. ``revoked``: keys issued before that time are refused."""
 
     name: str
     role: MemberRole
@@ -45,27 +45,27 @@ class Invited:
 
     @property
     def gone(self) -> bool:
-        """Whether it is no member any more."""
+        """Return whether its membership is revoked."""
         return self.revoked >= self.at
 
 
 @frozen
-class Roster:
-    """The members that the lead of this machine knows, by name. ``at``: when the list changed last."""
+class MemberList:
+    """The members that the lead of this machine knows, by name. ``at``: time of the last change."""
 
-    members: Mapping[str, Invited] = field(default_factory=dict[str, Invited])
+    members: Mapping[str, InvitedMember] = field(default_factory=dict[str, InvitedMember])
     at: float = 0.0
 
     @property
     def revoked(self) -> dict[str, float]:
-        """Names of members, and until when their certificates were revoked."""
+        """Return the names of revoked members, and until when their certificates were revoked."""
         return {each.name: each.revoked for each in self.members.values() if each.revoked}
 
 
 class Membership:
-    """What this machine is in a team. Blocks."""
+    """The membership of this machine in a team. Blocks."""
 
-    def __init__(self, where: Places) -> None:
+    def __init__(self, where: UserFolders) -> None:
         self._where = where
 
     @property
@@ -73,20 +73,22 @@ class Membership:
         return self._where.state / "team" / "members.json"
 
     def lead_key(self) -> str:
-        """Return the private key of the lead; empty where this machine has none. Raises StorageError."""
+        """Return the private key of the lead; empty on a machine without one. Raises StorageError."""
         found = read_key(LEAD, None, self._where)
         return found.value if found else ""
 
     def given(self) -> Identity | None:
-        """Return the identity that a lead gave this machine. Raises StorageError, UsageError for a broken token."""
+        """Return the identity that a lead issued to this machine. Raises StorageError, and UsageError for a broken
+        token.
+        """
         found = read_key(MEMBER, TOKEN_VARIABLE, self._where)
         return identity_in(found.value) if found else None
 
     def as_lead(self) -> Identity:
-        """Return what the lead of a team signs with. The key is made at the first time.
+        """Return the identity with which a lead signs. The key is made on first use.
 
         Raises:
-            UsageError: this machine is a worker of a team, or is set up as by an older ba. StorageError.
+            UsageError: this machine is a worker of a team, or was set up by an older ba. StorageError.
         """
         given, key = self.given(), self.lead_key()
         if given and given.member.leads:
@@ -100,7 +102,7 @@ class Membership:
         return identity_of_lead(key)
 
     def as_worker(self, host: str) -> Identity:
-        """Return what a worker on this machine signs with. A lead's machine needs no invitation.
+        """Return the identity with which a worker of this machine signs. A lead's machine needs no invitation.
 
         Raises:
             UsageError: this machine joined no team. StorageError.
@@ -114,25 +116,26 @@ class Membership:
         raise UsageError("This machine has not joined a team.", JOIN)
 
     def invite(self, name: str, role: MemberRole) -> str:
-        """Return the token by which a machine joins as ``name``. An earlier key of that name is revoked. Raises
-        UsageError, StorageError."""
+        """Return the token with which a machine joins as ``name``. An earlier key of that name is revoked. Raises
+        UsageError, StorageError.
+        """
         lead = self._lead()
         with exclusive(self._where.config):
             identity = invited(lead, name, role)
             roster, at = self.roster(), identity.member.at
             known = roster.members.get(name)
             before = max(known.at, known.revoked) if known else 0.0
-            members = {**roster.members, name: Invited(name, role, at, before)}
-            self._save(Roster(members, time.time()))
+            members = {**roster.members, name: InvitedMember(name, role, at, before)}
+            self._save(MemberList(members, time.time()))
         return token_of(identity)
 
     def join(self, token: str) -> tuple[Identity, str]:
-        """Keep a token; returns what it says and where it is kept. Raises UsageError, StorageError."""
+        """Store a token; return its identity and where it is stored. Raises UsageError, StorageError."""
         identity = identity_in(token)
         return identity, save_key(MEMBER, token.strip(), self._where)
 
-    def revoke(self, name: str) -> Roster:
-        """Refuse what ``name`` signs with any key that it has now. Raises UsageError, StorageError."""
+    def revoke(self, name: str) -> MemberList:
+        """Refuse messages signed by ``name`` with any present key. Raises UsageError, StorageError."""
         if not self.lead_key():
             raise UsageError("This machine is no lead: it has invited nobody.", "Run it on the machine of the lead.")
         with exclusive(self._where.config):
@@ -142,34 +145,34 @@ class Membership:
                 names = ", ".join(roster.members) or "none"
                 raise UsageError(f"The lead has no member {name!r}.", f"Members: {names}.")
             now = time.time()
-            changed = Roster({**roster.members, name: Invited(name, known.role, known.at, now)}, now)
+            changed = MemberList({**roster.members, name: InvitedMember(name, known.role, known.at, now)}, now)
             self._save(changed)
         return changed
 
-    def rotate(self) -> Roster:
-        """Give the lead a new key, under which nobody is a member yet; returns the members that there were."""
+    def rotate(self) -> MemberList:
+        """Give the lead a new key, which ends all memberships; return the former members."""
         if not self.lead_key():
             raise UsageError("This machine has no key of a lead.", "`ba team invite NAME` makes one.")
         with exclusive(self._where.config):
             before = self.roster()
-            self._save(Roster(at=time.time()))
+            self._save(MemberList(at=time.time()))
         self._new_lead()
         return before
 
-    def roster(self) -> Roster:
+    def roster(self) -> MemberList:
         """Return the members that were invited here. Raises StorageError for a damaged list."""
         try:
             told = cast("dict[str, Any]", json.loads(self._file.read_bytes()))
-            members = [Invited(**each) for each in cast("list[dict[str, Any]]", told["members"])]
-            return Roster({each.name: each for each in members}, float(told["at"]))
+            members = [InvitedMember(**each) for each in cast("list[dict[str, Any]]", told["members"])]
+            return MemberList({each.name: each for each in members}, float(told["at"]))
         except FileNotFoundError:
-            return Roster()
+            return MemberList()
         except (OSError, ValueError, KeyError, TypeError) as error:
             hint = "Remove it and run `ba team rotate`: then invite each member again."
             raise StorageError(f"{self._file} can't be read, so revoked members are not known.", hint) from error
 
     def _lead(self) -> str:
-        """The private key of the lead, made at the first time."""
+        """Return the private key of the lead, made on first use."""
         if (given := self.given()) and not self.lead_key():
             text = f"This machine is the member {given.member.name} of another lead's team."
             raise UsageError(text, "Invite members on the machine of that lead.")
@@ -181,12 +184,12 @@ class Membership:
         return key
 
     def _check_shared(self, what_to_do: str) -> None:
-        """Raises UsageError where an older ba left the secret that all members shared."""
+        """Raise UsageError if an older version left the secret that all members shared."""
         if found := read_key(SHARED, SHARED_VARIABLE, self._where):
             text = f"The team secret in {found.source} is no longer used: each member has a key of its own."
             raise UsageError(text, f"Remove the secret. {what_to_do}")
 
-    def _save(self, roster: Roster) -> None:
+    def _save(self, roster: MemberList) -> None:
         members = [
             {"name": each.name, "role": each.role, "at": each.at, "revoked": each.revoked}
             for each in roster.members.values()

@@ -1,6 +1,6 @@
-"""What members of several processes know together, on the Redis server of their bus: accepted results, shared items.
+"""State that members of several processes share on the Redis server of their bus: accepted results and shared items.
 
-Each method waits while the server is away. A server without persistence loses all of it in a restart.
+Each method waits while the server is unreachable. A server without persistence loses all of it in a restart.
 """
 
 from __future__ import annotations
@@ -11,21 +11,32 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ba_tui.core.errors import StorageError, UsageError
-from ba_tui.core.teamwork.teams import AgentMessage
+from ba_tui.core.teamwork import AgentMessage
 from ba_tui.features.teams.engine.bus import DEAD, DeadLetter
+from ba_tui.features.teams.engine.messages import cleaned, decoded, discreet, encoded
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
-from ba_tui.features.teams.engine.over_redis.scripts import BEGIN, DROP, FIND, FIRST, ITEMS, LETTERS, PUT, WRITE
-from ba_tui.features.teams.engine.over_redis.seals import REVOKED
-from ba_tui.features.teams.engine.over_redis.server import PREFIX, NoGroup, RedisServer, ServerAway
-from ba_tui.features.teams.engine.over_redis.signing import Member, NotAllowed, Unsigned
+from ba_tui.features.teams.engine.over_redis.server import (
+    BEGIN,
+    DROP,
+    FIND,
+    FIRST,
+    ITEMS,
+    LETTERS,
+    PREFIX,
+    PUT,
+    WRITE,
+    NoGroup,
+    RedisServer,
+    ServerAway,
+)
+from ba_tui.features.teams.engine.over_redis.signing import REVOKED, CertifiedMember, NotAllowed, UnsignedText
 from ba_tui.features.teams.engine.shared_context import Item, StaleWrite, checked_item
-from ba_tui.features.teams.engine.wire import cleaned, decoded, discreet, encoded
 
 T = TypeVar("T")
 
 
 async def _waiting(bus: RedisBus, ask: Callable[[], Awaitable[T]]) -> T:
-    """What ``ask`` returns once the server is there. Raises StorageError once the bus is closed."""
+    """Return the result of ``ask`` once the server is reachable. Raises StorageError once the bus is closed."""
     while not bus.closed:
         try:
             return await ask()
@@ -35,11 +46,11 @@ async def _waiting(bus: RedisBus, ask: Callable[[], Awaitable[T]]) -> T:
 
 
 async def dead_letters(server: RedisServer) -> Sequence[DeadLetter]:
-    """What was set aside on the server because nobody could handle it, the oldest message first. Signatures are not
-    checked: refused messages are shown too.
+    """Return the server's dead letters, oldest message first. Signatures are not checked: refused messages are
+    included.
 
     Raises:
-        StorageError: the server can't be used. ServerAway: it is away.
+        StorageError: the server can't be used. ServerAway: it is unreachable.
     """
     place = f"{PREFIX}dead:"
     rows = cast("list[list[str]]", await server.run(LETTERS, (), (f"{place}*", DEAD)))
@@ -54,14 +65,14 @@ async def dead_letters(server: RedisServer) -> Sequence[DeadLetter]:
 
 
 async def publish_revoked(bus: RedisBus) -> None:
-    """Publish the members that the lead revoked; only the lead itself does. Raises ServerAway, StorageError."""
+    """Publish the revoked members; only the lead itself does. Raises ServerAway, StorageError."""
     signing = bus.signing
     if signing.revoked and signing.identity.member.key == signing.identity.lead:
         await bus.run(PUT, [REVOKED], [signing.seal(REVOKED, json.dumps(signing.revoked))])
 
 
 class RedisAccepted:
-    """team.accepted.Accepted."""
+    """``engine.bus.AcceptedResults`` on the Redis server."""
 
     def __init__(self, bus: RedisBus) -> None:
         self._bus = bus
@@ -76,7 +87,9 @@ class RedisAccepted:
         return self._opened(key, await self._run(FIRST, f"{PREFIX}accepted:{key}", text))
 
     def _opened(self, key: str, text: str) -> AgentMessage:
-        """Raises Unsigned for a result that no member signed, or one in the name of another."""
+        """Return a checked result. Raises UnsignedText for one that no member signed, or that is in another member's
+        name.
+        """
         opened = self._bus.signing.open(key, text)
         message = decoded(opened.text, self._bus.limits)
         _check_name(opened.signer, message.sender)
@@ -93,7 +106,7 @@ class RedisAccepted:
 
 
 class RedisItems:
-    """team.shared_context.Items of one team."""
+    """``engine.shared_context.Items`` of one team on the Redis server."""
 
     def __init__(self, bus: RedisBus, team: str) -> None:
         self._bus = bus
@@ -105,8 +118,8 @@ class RedisItems:
         for text in found:
             try:
                 items.append(self._item(text))
-            except Unsigned as error:
-                # A stranger must not keep the team from reading its own items.
+            except UnsignedText as error:
+                # An invalid entry must not prevent the team from reading its own items.
                 self._bus.seals.refuse(self._key, error)
         return sorted(items, key=lambda item: item.key)
 
@@ -123,7 +136,9 @@ class RedisItems:
             raise StaleWrite(self._item(cast("str", wrong)) if wrong != "none" else None, item)
 
     def _item(self, text: str) -> Item:
-        """Raises UsageError for what is no item, or not the team's: anybody may have written it."""
+        """Return a checked item. Raises UsageError for an invalid one, or one of another team: anyone may have written
+        it.
+        """
         try:
             opened = self._bus.signing.open(self._key, text)
             item = checked_item(json.loads(opened.text))
@@ -133,7 +148,7 @@ class RedisItems:
         return item
 
 
-def _check_name(signer: Member, name: str) -> None:
-    """Raises NotAllowed unless ``signer`` may write in that name. A lead also stores what its workers sent."""
+def _check_name(signer: CertifiedMember, name: str) -> None:
+    """Raise NotAllowed unless ``signer`` may write in that name. A lead also stores the items of its workers."""
     if not (signer.leads or signer.speaks_for(name)):
         raise NotAllowed(f"The member {signer.name} wrote it in the name of {name}.")

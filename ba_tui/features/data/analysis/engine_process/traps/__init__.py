@@ -1,4 +1,5 @@
-"""Finds the traps in data and queries, each with a query that proves it. May import the helper's database and values.
+"""Detection of traps in data and queries; each finding has a query that proves it.
 
-The public face: ``datasets.findings_of_dataset`` and ``queries.findings_of_query``.
+Entry points: ``datasets.findings_of_dataset`` and ``queries.findings_of_query``. May import core and the engine's
+database.
 """

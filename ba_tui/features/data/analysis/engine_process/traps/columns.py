@@ -1,15 +1,14 @@
-"""Values of one column that are not what they seem: placeholders, several units, styles, orders of dates or zones."""
+"""Traps in the values of one column: placeholders, mixed units, spellings, date orders or time zones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ba_tui.core.ports.tables import Column, Dataset, Finding
+from ba_tui.core.ports.tables import Column, Dataset, TrapFinding
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.database import quoted, text
-from ba_tui.features.data.analysis.engine_process.traps.probing import Prober
-from ba_tui.features.data.analysis.engine_process.traps.wording import known, stems, words
+from ba_tui.features.data.analysis.engine_process.traps.probes import Prober, known, stems, words
 
 MISSING = known(
     "- -- --- – — n/a na #n/a #n/v #ref! #div/0! #value! #name? null <na> none nan nil ? ?? . .. ... … * ** : x "
@@ -18,7 +17,7 @@ MISSING = known(
     "blank (blank) empty (empty) (null) s/d sindato sindatos inconnu nc n.c. nonrenseigné н/д нетданных 无 暂无 未知 "
     "不明 brak brakdanych b.d. bd"
 )
-"""In lower case, without blanks."""
+"""Lower-case words for missing values, without spaces."""
 DECORATED = (
     r"(?:[~<>≈±≤≥*'`†#]|ca\.?|c\.|approx\.?|about|etwa|circa)?\s*{}\s*"
     r"(?:[*†‡?+#^~]|\([a-z]\)|\(est\.?\)|est\.?|[pre])?"
@@ -70,7 +69,8 @@ NO_QUANTITIES = stems(
 SIGNED = stems("change diff difference delta balance temp temperature growth margin profit net score saldo result "
                "longitude latitude lon lat x y z return returns goal points elevation gewinn veränderung")  # fmt: skip
 LENGTHS = stems("height length width size depth diameter altitude groesse laenge hoehe breite")
-MOST_ROWS, MOST_COLUMNS = 50_000, 200
+KEY_WORDS = stems("id code key zip plz postcode phone tel no nr version ip fax isbn ean")
+SAMPLED_ABOVE, MOST_COLUMNS = 50_000, 200
 SHORT_DATE = r"\s*(\d{1,2})[/.-](\d{1,2})[/.-](\d{2}|\d{4})\s*"
 ZONE = (
     r"\d\s*\(?((?:UTC|GMT)?\s?[+-]\d{1,2}(?::?\d{2})?|Z|UTC|GMT|[ECMP]T|MEZ|MESZ|[A-Z]{2,4}T|[A-Z][a-z]+/[A-Z]\w+)"
@@ -79,7 +79,7 @@ ZONE = (
 
 
 @frozen
-class Values:
+class ColumnValues:
     """One column of a dataset. ``source`` is the table, or a sample of a large one."""
 
     dataset: Dataset
@@ -92,22 +92,22 @@ class Values:
 
     @property
     def shown(self) -> str:
-        """The column that this one keeps the text of, or itself."""
+        """The column that the user knows: the converted one if this one keeps its text, else itself."""
         made = (each for each in self.dataset.conversions if each.raw == self.column.name)
         return next((each.column for each in made), self.column.name)
 
-    def finding(self, trap: str, message: str, where: str) -> Finding:
+    def finding(self, trap: str, message: str, where: str) -> TrapFinding:
         table = quoted(self.dataset.name)
         proof = f"SELECT {self.name}, count(*) AS n FROM {table} WHERE {where} GROUP BY 1 ORDER BY n DESC"
-        return Finding(trap, self.dataset.name, f"{self.dataset.name}.{self.shown} {message}", proof, self.shown)
+        return TrapFinding(trap, self.dataset.name, f"{self.dataset.name}.{self.shown} {message}", proof, self.shown)
 
 
-def column_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
-    """The traps in the values of each column."""
+def column_findings(dataset: Dataset, probe: Prober) -> Iterator[TrapFinding]:
+    """Yield the traps in the values of each column."""
     table = quoted(dataset.name)
-    source = table if dataset.rows <= MOST_ROWS else probe.sample(dataset.name, dataset.rows)
+    source = table if dataset.rows <= SAMPLED_ABOVE else probe.sample(dataset.name, dataset.rows)
     for column in dataset.columns[:MOST_COLUMNS]:
-        values = Values(dataset, column, source)
+        values = ColumnValues(dataset, column, source)
         if column.kind == "text":
             yield from _texts(values, probe)
         elif column.numeric:
@@ -118,7 +118,7 @@ def column_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
             yield from _either_order(values, probe)
 
 
-def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
+def _texts(values: ColumnValues, probe: Prober) -> Iterator[TrapFinding]:
     v = f"trim({values.name})"
     missing = f"lower(regexp_replace({v}, '\\s+', '', 'g')) IN ({', '.join(map(text, sorted(MISSING)))})"
     word = f"NOT ({missing}) AND {v} <> '' AND NOT regexp_matches({v}, '\\d')"
@@ -137,20 +137,20 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
     )
     if not figures or not figures[0]:
         return
-    given, holes, numbers, zeros, digits, points, commas, dates, zones, times = figures[:10]
+    filled, holes, numbers, zeros, digits, points, commas, dates, zones, times = figures[:10]
     scaled, amounts, decorated, worded, held = figures[10:]
     few = [each for each in held or () if each.casefold() != values.column.name.casefold()]
     if (
         worded > 1
         and len(few) == 1
         and len(few[0]) <= 16
-        and amounts >= 0.6 * given
-        and amounts + holes + worded == given
+        and amounts >= 0.6 * filled
+        and amounts + holes + worded == filled
     ):
-        # One word among numbers says that there is none, in whatever language.
+        # A single word among numbers means a missing value, in any language.
         missing = f"({missing} OR {v} = {text(few[0])})"
         holes += worded
-    rest = given - holes
+    rest = filled - holes
     if not rest:
         return
     if holes and (amounts >= 0.6 * rest or dates >= 0.6 * rest):
@@ -171,7 +171,7 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
     elif (
         max(numbers, decorated if numbers >= 0.5 * rest else 0, scaled) >= 0.8 * rest
         and dates < 0.6 * rest
-        and not _named_code(values)
+        and not stems(values.shown) & KEY_WORDS
     ):
         message = f"keeps {count(max(numbers, scaled), 'number')} as text: they sort and compare letter by letter."
         yield values.finding("text_numbers", message, f"regexp_full_match({v}, {text(f'{NUMBER}|{SCALED}')})")
@@ -182,11 +182,7 @@ def _texts(values: Values, probe: Prober) -> Iterator[Finding]:
         yield from _zones(values, probe, times - zones)
 
 
-def _named_code(values: Values) -> bool:
-    return bool(stems(values.shown) & stems("id code key zip plz postcode phone tel no nr version ip fax isbn ean"))
-
-
-def _units(values: Values, probe: Prober, rest: int) -> Iterator[Finding]:
+def _units(values: ColumnValues, probe: Prober, rest: int) -> Iterator[TrapFinding]:
     v = f"trim({values.name})"
     after, before = rf"^{NUMBER}\s*([^\d\s.,]{{1,10}}[23.]?)$", rf"^([^\d\s.,+-]{{1,4}})\s*-?{NUMBER}$"
     unit = f"lower(coalesce(nullif(regexp_extract({v}, {text(after)}, 1), ''), regexp_extract({v}, {text(before)}, 1)))"
@@ -197,8 +193,8 @@ def _units(values: Values, probe: Prober, rest: int) -> Iterator[Finding]:
             yield values.finding(trap, f"mixes {what}: {', '.join(sorted(found))}.", f"{unit} <> ''")
 
 
-def _orders(values: Values, probe: Prober) -> Iterator[Finding]:
-    """Dates as text whose day and month can't be told apart, or change places."""
+def _orders(values: ColumnValues, probe: Prober) -> Iterator[TrapFinding]:
+    """Find date texts whose order of day and month is ambiguous or mixed."""
     first, second = (f"TRY_CAST(regexp_extract({values.name}, {text(SHORT_DATE)}, {n}) AS INTEGER)" for n in (1, 2))
     row = probe.one(f"SELECT count(*) FILTER ({first} > 12), count(*) FILTER ({second} > 12) FROM {values.source}")
     where = f"regexp_full_match({values.name}, {text(SHORT_DATE)})"
@@ -210,7 +206,7 @@ def _orders(values: Values, probe: Prober) -> Iterator[Finding]:
         yield values.finding("ambiguous_dates", message, where)
 
 
-def _zones(values: Values, probe: Prober, without: int) -> Iterator[Finding]:
+def _zones(values: ColumnValues, probe: Prober, without: int) -> Iterator[TrapFinding]:
     zone = f"regexp_extract(trim({values.name}), {text(ZONE)}, 1)"
     rows = probe.rows(f"SELECT {zone} AS zone, min({values.name}), max({values.name}) FROM {values.source} GROUP BY 1")
     zones = sorted(str(row[0]) for row in rows if row[0])
@@ -225,8 +221,8 @@ def _zones(values: Values, probe: Prober, without: int) -> Iterator[Finding]:
         yield values.finding("mixed_timezones", message, f"{values.name} IS NOT NULL")
 
 
-def _placeholders(values: Values, probe: Prober) -> Iterator[Finding]:
-    """Numbers such as -1 or 999 far from all others."""
+def _placeholders(values: ColumnValues, probe: Prober) -> Iterator[TrapFinding]:
+    """Find numbers such as -1 or 999 far from all others."""
     if "id" in words(values.shown) or values.dataset.rows < 4:
         return
     listed = ", ".join(map(str, SENTINELS))
@@ -262,8 +258,8 @@ def _placeholders(values: Values, probe: Prober) -> Iterator[Finding]:
             return
 
 
-def _clusters(values: Values, probe: Prober) -> Iterator[Finding]:
-    """Two groups of numbers with nothing between them that a change of units explains."""
+def _clusters(values: ColumnValues, probe: Prober) -> Iterator[TrapFinding]:
+    """Find two separate groups of numbers whose distance is explained by a change of units."""
     name = values.name
     length = bool(stems(values.shown) & LENGTHS)
     if values.dataset.rows < (5 if length else 8) or stems(values.shown) & NO_QUANTITIES:
@@ -301,8 +297,8 @@ def _clusters(values: Values, probe: Prober) -> Iterator[Finding]:
         yield values.finding("mixed_units", message, f"{name} >= {high}")
 
 
-def _explained(values: Values, probe: Prober, high: float) -> bool:
-    """Whether another column tells both groups apart, as a species does."""
+def _explained(values: ColumnValues, probe: Prober, high: float) -> bool:
+    """Return whether another column separates both groups, as a species does."""
     for column in values.dataset.columns:
         if column.kind == "text" and column.name != values.column.name:
             other = quoted(column.name)
@@ -317,8 +313,8 @@ def _explained(values: Values, probe: Prober, high: float) -> bool:
     return False
 
 
-def _no_dates(values: Values, probe: Prober) -> Iterator[Finding]:
-    """Dates such as 9999-12-31 that stand for none."""
+def _no_dates(values: ColumnValues, probe: Prober) -> Iterator[TrapFinding]:
+    """Find dates such as 9999-12-31 that mean "none"."""
     day = f"CAST({values.name} AS DATE)"
     listed = ", ".join(f"DATE '{each}'" for each in DATES)
     rows = probe.rows(
@@ -338,8 +334,8 @@ def _no_dates(values: Values, probe: Prober) -> Iterator[Finding]:
             yield values.finding("sentinels", message, f"{day} = DATE '{day_text}'")
 
 
-def _either_order(values: Values, probe: Prober) -> Iterator[Finding]:
-    """Dates that were read from a text in which day and month might change places."""
+def _either_order(values: ColumnValues, probe: Prober) -> Iterator[TrapFinding]:
+    """Find converted dates whose day and month could be swapped."""
     if values.shown not in values.dataset.day_first:
         return
     name, table = values.name, quoted(values.dataset.name)
@@ -352,4 +348,4 @@ def _either_order(values: Values, probe: Prober) -> Iterator[Finding]:
         message = (
             f"{values.dataset.name}.{values.shown} has dates whose day and month can't be told apart: none is above 12."
         )
-        yield Finding("ambiguous_dates", values.dataset.name, message, proof, values.shown)
+        yield TrapFinding("ambiguous_dates", values.dataset.name, message, proof, values.shown)

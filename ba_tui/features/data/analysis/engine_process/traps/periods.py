@@ -1,4 +1,5 @@
-"""Queries that compare periods of which one is not whole, or add amounts of several units, currencies or zones."""
+"""Queries that compare a complete period with an incomplete one, or combine amounts of different units, currencies or
+time zones."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
-from ba_tui.core.ports.tables import Finding
+from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.database import quoted
-from ba_tui.features.data.analysis.engine_process.traps.probing import Prober
+from ba_tui.features.data.analysis.engine_process.traps.probes import Prober, known, words
 from ba_tui.features.data.analysis.engine_process.traps.series import Period, period
 from ba_tui.features.data.analysis.engine_process.traps.syntax import (
     Node,
@@ -23,7 +24,6 @@ from ba_tui.features.data.analysis.engine_process.traps.syntax import (
     reference,
     walked,
 )
-from ba_tui.features.data.analysis.engine_process.traps.wording import known, words
 
 ADDED = ("sum", "count", "count_star", "fsum")
 TIME_WORDS = frozenset(["year", "month", "quarter", "week", "day", "date", "jahr", "monat", "period"])
@@ -45,25 +45,25 @@ KINDS: Mapping[str, tuple[str, frozenset[str]]] = {
 }
 
 BUSINESS = known("business org organisation organization housing id price cost")
-"""What a unit is beside one of measure."""
+"""Kinds of units other than physical ones."""
 RATES = known("rate rates fx kurs wechselkurs exchange conversion factor taux cambio tasa 汇率")
 CONVERTED = known("usd eur gbp chf jpy cny kg g t lb lbs km mi m l")
-"""A name such as ``amount_eur`` says that the values have one unit already."""
+"""A name such as ``amount_eur`` shows that the values are in one unit already."""
 MEASURED = ("sum", "avg", "mean", "median", "min", "max")
 
 
 @frozen
 class Group:
-    """One group of a query: what it is called, and the periods of the data in it, each once."""
+    """A group of a query: its label, and the distinct periods of its data."""
 
     name: str
     periods: tuple[Period, ...]
 
 
-def partial_comparison(today: Callable[[str], date]) -> Callable[[Select, Prober], Iterator[Finding]]:
-    """A check that knows the day on which a table is as it is."""
+def partial_comparison(today: Callable[[str], date]) -> Callable[[Select, Prober], Iterator[TrapFinding]]:
+    """Return the check; ``today`` returns the date of a table."""
 
-    def check(select: Select, probe: Prober) -> Iterator[Finding]:
+    def check(select: Select, probe: Prober) -> Iterator[TrapFinding]:
         if select is select.query.selects[-1]:
             for sources, column in _picked(select):
                 groups = _picked_groups(probe, sources, column)
@@ -80,8 +80,8 @@ def partial_comparison(today: Callable[[str], date]) -> Callable[[Select, Prober
 
 
 def _picked(last: Select) -> Iterator[tuple[list[tuple[Select, str]], Node]]:
-    """Periods that conditions pick: FILTER and CASE of one SELECT, or WHERE of several of one table. Each with the
-    column of times."""
+    """Return periods selected by conditions, each with its time column: FILTER and CASE of one SELECT, or WHERE of
+    several on one table."""
     whole: list[tuple[Select, str, Node]] = []
     for select in last.query.selects:
         if select.groups() or not any(is_call(call, *ADDED) for call, _ in select.aggregates()):
@@ -105,7 +105,7 @@ def _picked(last: Select) -> Iterator[tuple[list[tuple[Select, str]], Node]]:
 
 
 def _alike(found: Sequence[tuple[Select, str, Node]]) -> Iterator[tuple[list[tuple[Select, str]], Node]]:
-    """Those that are about the same column of one table, where there are several."""
+    """Return those about the same column of one table, when there are several."""
     if not found:
         return
     select, _, column = found[0]
@@ -120,7 +120,8 @@ def _alike(found: Sequence[tuple[Select, str, Node]]) -> Iterator[tuple[list[tup
 
 
 def _timed(select: Select, test: Node) -> Node | None:
-    """The one column that a condition compares with constants, where its name or a function says that it is a time."""
+    """Return the one column that a condition compares with constants, if its name or a function shows that it is a
+    time."""
     columns = {tuple(each["column_names"]): each for each in columns_in(test)}
     if len(columns) != 1 or not (owned := select.owner(column := next(iter(columns.values())))):
         return None
@@ -147,7 +148,7 @@ def _picked_groups(probe: Prober, sources: Sequence[tuple[Select, str]], column:
 
 
 def _times(select: Select) -> Iterator[Node]:
-    """References to columns that may hold times: first those that it groups by."""
+    """Return references to possible time columns, those in GROUP BY first."""
     seen: set[tuple[str, ...]] = set()
     grouped = [each for group in select.groups() for each in columns_in(group)]
     named = [
@@ -164,7 +165,7 @@ def _times(select: Select) -> Iterator[Node]:
 
 
 def _groups(select: Select, probe: Prober, column: Node) -> list[Group]:
-    """The groups with the periods of ``column`` in each; none where it holds no times."""
+    """Return the groups with the periods of ``column`` in each; empty when it has no times."""
     value = select.query.text(column)
     siblings = [name for each in select.relations for name in select.names(each)]
     quarter = next((name for name in siblings if name.lower() in {"quarter", "qtr"}), "")
@@ -192,7 +193,9 @@ def _grouped_by(select: Select, name: str) -> bool:
     return any(each["column_names"][-1] == name for group in select.groups() for each in columns_in(group))
 
 
-def _partial(select: Select, column: Node, groups: Sequence[Group], today: Callable[[str], date]) -> Iterator[Finding]:
+def _partial(
+    select: Select, column: Node, groups: Sequence[Group], today: Callable[[str], date]
+) -> Iterator[TrapFinding]:
     table = select.table
     spans = [(group.periods[0].start, group.periods[-1].start) for group in groups]
     ordered = sorted(range(len(groups)), key=lambda each: spans[each])
@@ -203,8 +206,8 @@ def _partial(select: Select, column: Node, groups: Sequence[Group], today: Calla
         yield from _by_entity(select, column, groups)
 
 
-def _in_series(select: Select, column: Node, groups: Sequence[Group], today: date) -> Iterator[Finding]:
-    """Groups that follow each other in time: is the first or last a fragment of its period?"""
+def _in_series(select: Select, column: Node, groups: Sequence[Group], today: date) -> Iterator[TrapFinding]:
+    """Find a first or last group of a time series that covers only part of its period."""
     grain = _grain(groups)
     base = groups[0].periods[0].grain
     if not grain or grain == base:
@@ -230,14 +233,15 @@ def _in_series(select: Select, column: Node, groups: Sequence[Group], today: dat
     complete = len(groups) > len(partial)
     for trap, what in (
         ("partial_period", "it is no whole period"),
-        ("partial_comparison", "yet stands beside whole ones"),
+        ("partial_comparison", "but is compared with whole periods"),
     ):
         if trap == "partial_period" or complete:
             yield _finding(select, column, trap, f"{named}: {what}.")
 
 
 def _breaks_off(group: Group, groups: Sequence[Group], grain: str) -> bool:
-    """Whether the events of the last group end in its first half, while those of all others reach the last quarter."""
+    """Return whether the last group's events end in the first half of its period, while all others reach the last
+    quarter."""
 
     def reach(each: Group) -> float:
         start, end = _bounds(grain, each.periods[0].start)
@@ -250,7 +254,8 @@ def _breaks_off(group: Group, groups: Sequence[Group], grain: str) -> bool:
 
 
 def _as_far(group: Group, groups: Sequence[Group], grain: str) -> bool:
-    """Whether the other groups end at the same place of their periods, as the first ten days of each month do."""
+    """Return whether the other groups end at the same point of their periods, such as the first ten days of each
+    month."""
 
     def reached(each: Group) -> int:
         return (each.periods[-1].start - _bounds(grain, each.periods[0].start)[0]).days
@@ -261,7 +266,7 @@ def _as_far(group: Group, groups: Sequence[Group], grain: str) -> bool:
 
 
 def _grain(groups: Sequence[Group]) -> str:
-    """The period that a group is: the shortest that holds each of them."""
+    """Return the period of a group: the shortest that contains each of them."""
     for grain in ("week", "month", "quarter", "year"):
         bounds = [_bounds(grain, group.periods[0].start) for group in groups]
         fits = all(start <= group.periods[-1].start < end for (start, end), group in zip(bounds, groups, strict=True))
@@ -280,14 +285,14 @@ def _bounds(grain: str, day: date) -> tuple[date, date]:
 
 
 def _regular(groups: Sequence[Group]) -> bool:
-    """Whether the data come in equal steps."""
+    """Return whether the data has equal steps."""
     numbers = sorted({each.number for group in groups for each in group.periods})
     steps = Counter(after - before for before, after in pairwise(numbers))
     return len(numbers) > 4 and steps[1] >= 0.9 * steps.total()
 
 
-def _by_entity(select: Select, column: Node, groups: Sequence[Group]) -> Iterator[Finding]:
-    """Groups over the same time: does one have fewer periods than the others?"""
+def _by_entity(select: Select, column: Node, groups: Sequence[Group]) -> Iterator[TrapFinding]:
+    """Find a group with fewer periods than the others over the same time."""
     most = max(len(group.periods) for group in groups)
     short = [group for group in groups if len(group.periods) <= 0.7 * most]
     whole = [group for group in groups if len(group.periods) == most]
@@ -300,7 +305,7 @@ def _by_entity(select: Select, column: Node, groups: Sequence[Group]) -> Iterato
     yield _finding(select, column, "partial_comparison", message)
 
 
-def _finding(select: Select, column: Node, trap: str, message: str) -> Finding:
+def _finding(select: Select, column: Node, trap: str, message: str) -> TrapFinding:
     value = select.query.text(column)
     keys = [select.query.text(each) for each in select.groups()]
     names = "".join(f"{key} AS group_{number}, " for number, key in enumerate(keys, 1))
@@ -311,25 +316,28 @@ def _finding(select: Select, column: Node, trap: str, message: str) -> Finding:
     )
     origin = select.origin(column)
     table, name = (origin.table, origin.column) if origin else (select.table, column["column_names"][-1])
-    return Finding(trap, table, message, proof, name)
+    return TrapFinding(trap, table, message, proof, name)
 
 
-def mixed_by_column(select: Select, probe: Prober) -> Iterator[Finding]:
-    """Values that are added or compared although a column beside them says that their units differ."""
-    told: set[tuple[str, str]] = set()
+def mixed_by_column(select: Select, probe: Prober) -> Iterator[TrapFinding]:
+    """Find values that are combined although another column shows that their units differ."""
+    reported: set[tuple[str, str]] = set()
     for node in _used(select):
-        given = arguments(node)[0] if is_call(node, *MEASURED) else node
-        if any(each.get("class") == "CASE" for each in walked(given, into=False)) or len(select.touched(given)) != 1:
+        measured = arguments(node)[0] if is_call(node, *MEASURED) else node
+        if (
+            any(each.get("class") == "CASE" for each in walked(measured, into=False))
+            or len(select.touched(measured)) != 1
+        ):
             continue
-        for column in columns_in(given):
+        for column in columns_in(measured):
             for found in _beside(select, probe, column, node):
-                if (found.trap, found.dataset) not in told:
-                    told.add((found.trap, found.dataset))
+                if (found.trap, found.dataset) not in reported:
+                    reported.add((found.trap, found.dataset))
                     yield found
 
 
 def _used(select: Select) -> list[Node]:
-    """What a query adds up, ranks by, or groups by a part of a time."""
+    """Return what a query sums, ranks by, or groups by a part of a time."""
     added = [call for call, _ in select.aggregates() if is_call(call, *MEASURED) and arguments(call)]
     orders = [
         order["expression"]
@@ -341,7 +349,7 @@ def _used(select: Select) -> list[Node]:
     return [*added, *orders, *(each for each in select.groups() if each["class"] == "FUNCTION")]
 
 
-def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator[Finding]:
+def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator[TrapFinding]:
     owned, origin = select.owner(column), select.origin(column)
     if not owned or not origin or origin.selects:
         return
@@ -361,7 +369,7 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
             )
             ranked = any(each["type"] == "ORDER_MODIFIER" for each in select.node["modifiers"])
             if trap != "mixed_timezones" and keys and ranked:
-                # A ranking compares groups of one unit each all the same.
+                # A ranking compares groups even if each has one unit.
                 proof = (
                     f"{select.prefix}SELECT list_sort(list(DISTINCT {unit})) AS {what} FROM {select.source()}"
                     f"{select.where()} HAVING count(DISTINCT {unit}) > 1"
@@ -371,11 +379,12 @@ def _beside(select: Select, probe: Prober, column: Node, call: Node) -> Iterator
                 message = (
                     f"{select.query.part(call)} takes values of several {what} together: {shown}, as {other} says."
                 )
-                yield Finding(trap, origin.table, message, proof, name, select.query.part(call))
+                yield TrapFinding(trap, origin.table, message, proof, name, select.query.part(call))
 
 
 def _of_kind(trap: str, names: tuple[str, str], call: Node, probe: Prober, select: Select) -> bool:
-    """Whether a column can have the unit that a text beside it names: amounts have units, moments have zones."""
+    """Return whether a column can have the kind of unit in the neighbouring text column: amounts have units, moments
+    have zones."""
     name, other = names
     types = ", ".join(f"typeof({quoted(each)})" for each in names)
     row: Sequence[Any] = probe.one(f"{select.prefix}SELECT {types} FROM {select.source()} LIMIT 1")
@@ -391,5 +400,5 @@ def _of_kind(trap: str, names: tuple[str, str], call: Node, probe: Prober, selec
 
 
 def _is_amount(node: Node) -> bool:
-    """Whether amounts are added up or ranked, and not merely grouped."""
+    """Return whether amounts are summed or ranked rather than grouped."""
     return is_call(node, *MEASURED) or node["class"] == "COLUMN_REF"

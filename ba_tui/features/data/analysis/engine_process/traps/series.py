@@ -1,4 +1,4 @@
-"""Series of periods in a table: those that are missing, come twice, or are not over yet."""
+"""Series of periods in a table: missing, repeated and incomplete periods."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
-from ba_tui.core.ports.tables import Column, Dataset, Finding
+from ba_tui.core.ports.tables import Column, Dataset, TrapFinding
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.database import quoted, text
-from ba_tui.features.data.analysis.engine_process.traps.probing import Prober
-from ba_tui.features.data.analysis.engine_process.traps.wording import words
+from ba_tui.features.data.analysis.engine_process.traps.probes import Prober, words
 
 MOST_TIMES = 100_000
 FEWEST = 5
 REGULAR = 0.75
-"""Part of the steps between times that must be alike."""
+"""Share of steps between times that must be equal."""
 _MONTH, _QUARTER, _WEEK = regex(r"(\d{4})-(\d{2})"), regex(r"(\d{4})-?Q([1-4])"), regex(r"(\d{4})-?W(\d{2})")
 
 _NAMES = (
@@ -35,7 +34,7 @@ _SLASHED = regex(r"(\d{1,2})[/.](\d{4})|(\d{4})[/.年](\d{1,2})月?")
 
 
 def _plain(shown: str) -> str:
-    """A month or quarter as ISO writes it: of ``Jan 2023``, ``01/2023``, ``Q1 2023`` and the like; others as given."""
+    """Return a month or quarter such as ``Jan 2023``, ``01/2023``, ``Q1 2023`` in ISO form; other texts unchanged."""
     if found := _TURNED.fullmatch(shown):
         return f"{found[3]}-Q{found[1] or found[2]}"
     year, month = "", 0
@@ -48,7 +47,7 @@ def _plain(shown: str) -> str:
 
 @frozen
 class Period:
-    """A time as a number of steps of its ``grain``, and the days that it covers; ``end`` is not in it."""
+    """A time as a number of steps of its ``grain``, and the days that it covers, without ``end``."""
 
     grain: str
     number: int
@@ -57,7 +56,7 @@ class Period:
 
 
 def period(value: object) -> Period | None:
-    """What a value of a time column means: a year, ``2024-03``, ``2024-Q1``, ``2024-W05``, a day or a moment."""
+    """Parse a value of a time column: a year, ``2024-03``, ``2024-Q1``, ``2024-W05``, a day or a moment."""
     shown = _plain(str(value).strip())
     if shown.isdigit() and len(shown) == 4 and 1500 < int(shown) < 2200:
         return Period("year", int(shown), date(int(shown), 1, 1), date(int(shown) + 1, 1, 1))
@@ -89,9 +88,9 @@ def _months(grain: str, number: int, months: int) -> Period:
 
 
 @frozen
-class Series:
-    """A column of times with the places of its values, ``counts`` by place. ``entity`` is the column that with it
-    names a row, empty for none."""
+class TimeSeries:
+    """A time column with the positions of its values, and ``counts`` by position. ``entity`` is the column that
+    identifies rows together with the time; empty for none."""
 
     dataset: Dataset
     column: Column
@@ -101,27 +100,27 @@ class Series:
 
     @property
     def step(self) -> int:
-        """The usual distance; 0 for times without one."""
+        """The usual distance; 0 for irregular times."""
         places = sorted(self.counts)
         steps = Counter(after - before for before, after in pairwise(places))
         if not steps:
             return 0
         step, often = steps.most_common(1)[0]
         if len(places) < FEWEST:
-            # A few places say enough where they follow each other.
+            # A few positions suffice if they are consecutive.
             near = step == 1 and self.grain in {"year", "quarter", "month"} and max(steps) == 2
             return step if often == steps.total() or (near and often == 2) else 0
         return step if often >= REGULAR * steps.total() else 0
 
 
 def today_of(dataset: Dataset) -> date:
-    """The day on which the data are as they are: that of the newest file."""
+    """Return the date of the data: that of the newest file."""
     newest = max((each.mtime_ns for each in dataset.files), default=0)
     return datetime.fromtimestamp(newest / 1e9, UTC).date()
 
 
 def times(dataset: Dataset, column: Column, probe: Prober, where: str = "") -> tuple[str, Counter[int]]:
-    """The grain of a column of times, and how often each comes; nothing where it is none."""
+    """Return the grain of a time column and how often each time occurs; empty when there are no times."""
     name = quoted(column.name)
     named = set(words(column.name))
     if column.numeric and not named & {"year", "jahr", "month", "period", "annee"}:
@@ -152,14 +151,14 @@ def times(dataset: Dataset, column: Column, probe: Prober, where: str = "") -> t
     return grain, numbers
 
 
-def series_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
-    """The traps in the first column of times that makes a series."""
+def series_findings(dataset: Dataset, probe: Prober) -> Iterator[TrapFinding]:
+    """Yield the traps in the first time column that forms a series."""
     for column in dataset.columns[:20]:
         grain, counts = times(dataset, column, probe)
         if not counts:
             continue
         entity, keyed = _entity(dataset, column, counts, probe)
-        series = Series(dataset, column, grain, counts, entity)
+        series = TimeSeries(dataset, column, grain, counts, entity)
         yield from _unfinished(series, probe, keyed=keyed)
         if keyed:
             yield from _gaps(series, probe)
@@ -169,7 +168,7 @@ def series_findings(dataset: Dataset, probe: Prober) -> Iterator[Finding]:
 
 
 def _entity(dataset: Dataset, column: Column, counts: Counter[int], probe: Prober) -> tuple[str, bool]:
-    """The column that with the time names a row, and whether rows are named so at all."""
+    """Return the column that identifies rows together with the time, and whether rows are identified in this way."""
     rows, distinct = counts.total(), len(counts)
     if rows - distinct <= 0.34 * rows and (rows == distinct or not _ids(dataset, column, probe)):
         return "", True
@@ -187,7 +186,7 @@ def _entity(dataset: Dataset, column: Column, counts: Counter[int], probe: Probe
 
 
 def _ids(dataset: Dataset, column: Column, probe: Prober) -> bool:
-    """Whether rows have a number of their own: they are events, not readings."""
+    """Return whether rows have an id: they are events, not readings."""
     first = dataset.columns[0]
     if first.name == column.name or first.kind not in {"integer", "text"}:
         return False
@@ -196,7 +195,7 @@ def _ids(dataset: Dataset, column: Column, probe: Prober) -> bool:
     return bool(row) and row[0] >= 0.7 * row[1]
 
 
-def _gaps(series: Series, probe: Prober) -> Iterator[Finding]:
+def _gaps(series: TimeSeries, probe: Prober) -> Iterator[TrapFinding]:
     if not series.entity:
         missing = _missing(series)
         if missing:
@@ -219,8 +218,8 @@ def _gaps(series: Series, probe: Prober) -> Iterator[Finding]:
             return
 
 
-def _missing(series: Series) -> list[int]:
-    """The places that a regular series lacks."""
+def _missing(series: TimeSeries) -> list[int]:
+    """Return the positions missing in a regular series."""
     step, places = series.step, sorted(series.counts)
     if not step:
         return []
@@ -240,8 +239,8 @@ def _missing(series: Series) -> list[int]:
 
 
 def _is_schedule(grain: str, missing: Sequence[int], places: Sequence[int]) -> bool:
-    """Whether periods are missing again and again at the same place of a week, day or year, and only there, as Mondays
-    are of a museum and nights of an office."""
+    """Return whether periods are always and only missing at the same point of a week, day or year, such as Mondays of a
+    museum or nights of an office."""
     cycle = {"day": 7, "second": 86_400, "month": 12, "quarter": 4}.get(grain, 0)
     if not cycle:
         return False
@@ -250,7 +249,7 @@ def _is_schedule(grain: str, missing: Sequence[int], places: Sequence[int]) -> b
 
 
 def _runs(places: Sequence[int]) -> list[list[int]]:
-    """Working days that follow each other, across weekends."""
+    """Return runs of consecutive working days, across weekends."""
     runs: list[list[int]] = []
     for place in places:
         if runs and place - runs[-1][-1] <= (3 if date.fromordinal(place).weekday() == 0 else 1):
@@ -260,29 +259,29 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _gap(series: Series, missing: Sequence[int], of: str) -> Finding:
+def _gap(series: TimeSeries, missing: Sequence[int], of: str) -> TrapFinding:
     dataset, column = series.dataset, series.column
     first = _shown(series, missing[0])
     message = f"{dataset.name}.{column.name} lacks {count(len(missing), _noun(series))}{of}, the first {first}."
     name = quoted(column.name)
     if series.column.kind == "text" and series.grain in {"month", "quarter"}:
         proof = f"SELECT {name}, count(*) AS n FROM {quoted(dataset.name)} WHERE {name} IS NOT NULL GROUP BY 1"
-        return Finding("time_gaps", dataset.name, message, proof, column.name)
+        return TrapFinding("time_gaps", dataset.name, message, proof, column.name)
     part = f" PARTITION BY {quoted(series.entity)}" if series.entity else ""
     proof = (
         f"SELECT {name} AS before, lead({name}) OVER ({part.strip()} ORDER BY {name}) AS after "
         f"FROM {quoted(dataset.name)} WHERE {name} IS NOT NULL "
         f"QUALIFY CAST(before AS VARCHAR) < {text(first)} AND CAST(after AS VARCHAR) > {text(first)}"
     )
-    return Finding("time_gaps", dataset.name, message, proof, column.name)
+    return TrapFinding("time_gaps", dataset.name, message, proof, column.name)
 
 
-def _noun(series: Series) -> str:
+def _noun(series: TimeSeries) -> str:
     return "time" if series.grain == "second" else series.grain
 
 
-def _shown(series: Series, place: int) -> str:
-    """A place as the column writes it."""
+def _shown(series: TimeSeries, place: int) -> str:
+    """Return a position in the notation of the column."""
     if series.grain == "second":
         return datetime.fromtimestamp(place, UTC).strftime("%Y-%m-%d %H:%M:%S")
     if series.grain == "day":
@@ -293,13 +292,13 @@ def _shown(series: Series, place: int) -> str:
     if series.grain == "quarter":
         return f"{place // 4}-Q{place % 4 + 1}"
     if series.grain == "week":
-        # Places count weeks from the first Monday of the calendar.
+        # Positions count weeks from the first Monday of the calendar.
         year, week, _ = date.fromordinal(place * 7 + 1).isocalendar()
         return f"{year}-W{week:02}"
     return str(place)
 
 
-def _doublings(series: Series) -> Iterator[Finding]:
+def _doublings(series: TimeSeries) -> Iterator[TrapFinding]:
     twice = [place for place, n in series.counts.items() if n > 1]
     if not twice or len(series.counts) < 3 or not series.step:
         return
@@ -309,11 +308,11 @@ def _doublings(series: Series) -> Iterator[Finding]:
         f"{dataset.name}.{column.name} has {count(len(twice), _noun(series))} twice: {_shown(series, min(twice))}."
     )
     proof = f"SELECT {name}, count(*) AS n FROM {quoted(dataset.name)} GROUP BY 1 HAVING n > 1 ORDER BY 1"
-    yield Finding("time_doublings", dataset.name, message, proof, column.name)
+    yield TrapFinding("time_doublings", dataset.name, message, proof, column.name)
 
 
-def _unfinished(series: Series, probe: Prober, *, keyed: bool) -> Iterator[Finding]:
-    """The last period, where the file was written before it was over."""
+def _unfinished(series: TimeSeries, probe: Prober, *, keyed: bool) -> Iterator[TrapFinding]:
+    """Report a last period that was incomplete when the file was written."""
     if not keyed or series.grain in {"second", "day"} or not series.counts or (series.column.kind == "date" and (
         series.grain != "month"
     )):  # fmt: skip
@@ -331,4 +330,4 @@ def _unfinished(series: Series, probe: Prober, *, keyed: bool) -> Iterator[Findi
         )
         raw = next((value for (value,) in written if _plain(value) == shown), shown)
         proof = f"SELECT * FROM {quoted(dataset.name)} WHERE CAST({name} AS VARCHAR) = {text(raw)}"
-        yield Finding("partial_period", dataset.name, message, proof, series.column.name)
+        yield TrapFinding("partial_period", dataset.name, message, proof, series.column.name)

@@ -1,4 +1,4 @@
-"""A parsed query as the checks see it: its SELECTs, what each reads, and where a column comes from."""
+"""The parse tree of a query for checks: its SELECTs, what each reads, and the origin of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import duckdb
 
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.database import quoted
-from ba_tui.features.data.analysis.engine_process.traps.wording import known
+from ba_tui.features.data.analysis.engine_process.traps.probes import known
 
 Node: TypeAlias = dict[str, Any]
 AGGREGATES = known(
@@ -23,10 +23,8 @@ OUTER = frozenset({"LEFT", "RIGHT", "FULL", "OUTER"})
 
 @frozen
 class Relation:
-    """What a FROM names: a table (``table``, empty otherwise) or another SELECT of the query (``select``).
-
-    ``optional``: an outer join may fill it with NULL.
-    """
+    """An item of FROM: a table (``table``, empty otherwise) or another SELECT of the query (``select``). ``optional``:
+    an outer join may fill it with NULL."""
 
     alias: str
     node: Node
@@ -36,14 +34,14 @@ class Relation:
 
     @property
     def row(self) -> str:
-        """The column that numbers its rows in ``Select.source``."""
+        """The column with its row numbers in ``Select.source``."""
         return quoted(f"~{self.alias}")
 
 
 @frozen
-class Origin:
-    """A column of a table, and the SELECTs between it and the one that asks, the nearest first. ``expressions`` are
-    what each of them makes of it."""
+class ColumnOrigin:
+    """A table column, and the SELECTs between it and its use, the nearest first. ``expressions`` are the column's
+    expression in each of them."""
 
     table: str
     column: str
@@ -52,7 +50,7 @@ class Origin:
 
 
 class Query:
-    """A whole statement. ``tables`` maps names in lower case to tables, ``columns`` a table to its columns."""
+    """A whole statement. ``tables`` maps lower-case names to tables; ``columns`` returns a table's columns."""
 
     def __init__(
         self,
@@ -66,7 +64,7 @@ class Query:
         self.sql = sql
         self.tables = tables
         self.samples: dict[str, str] = {}
-        """Tables of which only a sample is checked, with the table that holds it."""
+        """The sample tables of tables that are not checked completely."""
         self.columns = columns
         self.selects: list[Select] = []
         row = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
@@ -76,7 +74,7 @@ class Query:
                 self.build(statement["node"], {}, "top")
 
     def build(self, node: Node, known: Mapping[str, Select | None], role: str) -> Select | None:
-        """Note the SELECTs of ``node``, and return it if it is one."""
+        """Register the SELECTs of ``node``, and return it if it is one."""
         named = dict(known)
         for entry in node.get("cte_map", {}).get("map", ()):
             named[entry["key"].lower()] = self.build(entry["value"]["query_node"], named, entry["key"])
@@ -94,19 +92,19 @@ class Query:
         return select
 
     def part(self, node: Node) -> str:
-        """The piece of the text that ``node`` is."""
+        """Return the source text of ``node``."""
         start, length = node.get("query_location"), node.get("query_location_length", 0)
         if not isinstance(start, int) or start > len(self._bytes):
             return ""
         return self._bytes[start : start + length].decode(errors="replace").strip()
 
     def text(self, node: Node) -> str:
-        """An expression as SQL."""
+        """Return an expression as SQL."""
         select = {**_EMPTY, "select_list": [{**node, "alias": ""}]}
         return self.whole(select).removeprefix("SELECT ")
 
     def whole(self, node: Node) -> str:
-        """A SELECT as SQL."""
+        """Return a SELECT as SQL."""
         tree = json.dumps({"error": False, "statements": [{"node": node, "named_param_map": []}]})
         row = self._connection.execute("SELECT json_deserialize_sql(?)", [tree]).fetchone()
         return str(row[0]) if row else ""
@@ -160,7 +158,7 @@ class Select:
 
     @property
     def outputs(self) -> list[str]:
-        """The names of its columns."""
+        """The names of its output columns."""
         names: list[str] = []
         for item in self.items:
             if item["class"] == "STAR":
@@ -170,13 +168,13 @@ class Select:
         return names
 
     def names(self, relation: Relation) -> list[str]:
-        """The columns of a relation."""
+        """Return the columns of a relation."""
         if relation.table:
             return list(self.query.columns(relation.table))
         return relation.select.outputs if relation.select else []
 
     def item(self, name: str) -> Node | None:
-        """What the SELECT gives as ``name``."""
+        """Return the expression of the output ``name``."""
         for item in self.items:
             plain = item["column_names"][-1] if item["class"] == "COLUMN_REF" else ""
             if (item["alias"] or plain).lower() == name.lower():
@@ -184,7 +182,7 @@ class Select:
         return None
 
     def owner(self, column: Node) -> tuple[Relation, str] | None:
-        """The relation that a reference to a column means."""
+        """Return the relation of a column reference."""
         *qualifier, name = column["column_names"]
         for each in self.relations:
             if qualifier and qualifier[-1].lower() != each.alias.lower():
@@ -194,13 +192,13 @@ class Select:
                 return each, found
         return None
 
-    def origin(self, column: Node) -> Origin | None:
-        """The column of a table that a reference means in the end; None where it is computed of several."""
+    def origin(self, column: Node) -> ColumnOrigin | None:
+        """Return the table column behind a reference; None when it is computed from several."""
         if not (found := self.owner(column)):
             return None
         relation, name = found
         if relation.table:
-            return Origin(relation.table, name)
+            return ColumnOrigin(relation.table, name)
         inner = relation.select
         if inner is None:
             return None
@@ -209,13 +207,13 @@ class Select:
             item = {"class": "COLUMN_REF", "column_names": [name]}
         for each in columns_in(item):
             if deeper := inner.origin(each):
-                return Origin(
+                return ColumnOrigin(
                     deeper.table, deeper.column, (inner, *deeper.selects), (item, *deeper.expressions)
                 )  # fmt: skip
         return None
 
     def table_of(self, relation: Relation) -> str:
-        """The first table that a relation reads."""
+        """Return the first table that a relation reads."""
         if relation.table or relation.select is None:
             return relation.table
         return relation.select.table
@@ -226,14 +224,14 @@ class Select:
         return next((name for each in self.relations if (name := self.table_of(each))), "")
 
     def aggregates(self) -> Iterator[tuple[Node, Node]]:
-        """Each call of an aggregate in what it gives, with the whole item."""
+        """Yield each aggregate call of its outputs, with the whole expression."""
         for item in self.items:
             for each in walked(item, into=False):
                 if each.get("class") == "FUNCTION" and each["function_name"].lower() in AGGREGATES:
                     yield each, item
 
     def _resolved(self, column: Node) -> Node:
-        """What a reference to an output's alias stands for, as in GROUP BY; other expressions are themselves."""
+        """Return the expression of an output's alias, as in GROUP BY; other expressions unchanged."""
         if column["class"] == "COLUMN_REF" and len(column["column_names"]) == 1:
             item = self.item(column["column_names"][0])
             if item is not None and item["class"] != "COLUMN_REF" and not self.owner(column):
@@ -244,30 +242,30 @@ class Select:
         return column
 
     def groups(self) -> list[Node]:
-        """What it groups by; GROUP BY ALL is worked out."""
-        given: list[Node] = self.node["group_expressions"]
-        if self.node["aggregate_handling"] == "FORCE_AGGREGATES" and not given:
+        """Return the GROUP BY expressions; GROUP BY ALL is expanded."""
+        expressions: list[Node] = self.node["group_expressions"]
+        if self.node["aggregate_handling"] == "FORCE_AGGREGATES" and not expressions:
             calls = [item for _, item in self.aggregates()]
             return [item for item in self.items if not any(item is call for call in calls)]
-        return [self._resolved(each) for each in given]
+        return [self._resolved(each) for each in expressions]
 
     # SQL
 
     @property
     def prefix(self) -> str:
-        """The WITH of everything that it may name."""
+        """The WITH clause of everything that it may name."""
         named = [(name, each) for name, each in self._known.items() if each is not None and each is not self]
         listed = ", ".join(f"{quoted(name)} AS ({self.query.whole(each.own)})" for name, each in named)
         return f"WITH {listed} " if listed else ""
 
     @property
     def own(self) -> Node:
-        """Its tree without the WITH, which ``prefix`` gives."""
+        """Return its tree without the WITH clause, which ``prefix`` has."""
         return {**self.node, "cte_map": {"map": []}}
 
     def source(self, numbered: Sequence[Relation] = (), *, joined_only: bool = False, whole: bool = False) -> str:
-        """Its FROM as SQL. ``numbered``: relations whose rows get a number; of a large one it is a sample, but for
-        ``whole``. ``joined_only``: only what joins tables stays of the conditions, with that of WHERE in them."""
+        """Return its FROM as SQL. Relations in ``numbered`` get row numbers and, when large, are sampled unless in
+        ``whole``. ``joined_only``: keep only conditions that join tables, including those of WHERE."""
         if whole and self.query.samples:
             kept, self.query.samples = self.query.samples, {}
             text = self.source(numbered, joined_only=joined_only)
@@ -302,22 +300,20 @@ class Select:
             name = _name(node).lower()
             if name not in self._known:
                 bare = quoted(self.query.tables.get(name, _name(node)))
-        if alias in numbered and (sample := self.query.samples.get(self._table_named(alias))):
+        table = next((each.table for each in self.relations if each.alias == alias), "")
+        if alias in numbered and (sample := self.query.samples.get(table)):
             return f'(SELECT *, "~row" AS {quoted("~" + alias)} FROM {sample}) AS {quoted(alias)}'
         if alias in numbered:
             return f"(SELECT *, row_number() OVER () AS {quoted('~' + alias)} FROM {bare}) AS {quoted(alias)}"
         return f"{bare} AS {quoted(alias)}" if alias else bare
 
-    def _table_named(self, alias: str) -> str:
-        return next((each.table for each in self.relations if each.alias == alias), "")
-
     def touched(self, node: Node) -> set[str]:
-        """The aliases of the relations that an expression reads."""
+        """Return the aliases of the relations that an expression reads."""
         found = (self.owner(each) for each in columns_in(node))
         return {relation.alias for owned in found if owned for relation in (owned[0],)}
 
     def where(self, left_out: Node | None = None, *more: str) -> str:
-        """Its WHERE as SQL without ``left_out`` and with ``more``; empty when nothing is asked."""
+        """Return its WHERE as SQL without ``left_out`` and with ``more``; empty without conditions."""
         kept = [self.query.text(each) for each in self.conjuncts if each is not left_out]
         kept += [each for each in more if each]
         return f" WHERE {' AND '.join(f'({each})' for each in kept)}" if kept else ""
@@ -335,7 +331,7 @@ def _name(node: Node) -> str:
 
 
 def conjuncts(node: Node | None) -> list[Node]:
-    """The parts of a condition that all must hold."""
+    """Return the conditions joined by AND."""
     if node is None:
         return []
     if node.get("type") == "CONJUNCTION_AND":
@@ -344,8 +340,8 @@ def conjuncts(node: Node | None) -> list[Node]:
 
 
 def walked(value: Any, *, into: bool = True, keep: str = "") -> Iterator[Node]:
-    """Every node of a tree; with ``into`` false not those of subqueries and windows. ``keep``: a type of subquery
-    that is given itself."""
+    """Yield every node of a tree; with ``into`` false without those in subqueries and windows. ``keep`` is a type of
+    subquery that is yielded itself."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -362,12 +358,12 @@ def walked(value: Any, *, into: bool = True, keep: str = "") -> Iterator[Node]:
 
 
 def columns_in(node: Any) -> list[Node]:
-    """The references to columns in an expression, without those of its subqueries."""
+    """Return the column references of an expression, without those in its subqueries."""
     return [each for each in walked(node, into=False) if each.get("class") == "COLUMN_REF"]
 
 
 def reference(alias: str, name: str) -> Node:
-    """A reference to a column as the parser has it."""
+    """Return a column reference in the parser's form."""
     return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location": 0, "query_location_length": 0,
             "column_names": [alias, name]}  # fmt: skip
 
@@ -381,6 +377,6 @@ def is_call(node: Node, *names: str) -> bool:
 
 
 def home(select: Select, column: Node) -> str:
-    """The table that a reference to a column means, else the first that is read."""
+    """Return the table of a column reference, else the first table."""
     origin = select.origin(column)
     return origin.table if origin else select.table

@@ -1,1 +1,0 @@
-"""MCP servers: their browser, the tools of one, a login. Import the frames beside."""

@@ -1,0 +1,154 @@
+"""Reports: the status of the session, the doctor's checks, and the notices of this run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from ba_tui import __version__
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.ports.contributions import CheckResult
+from ba_tui.core.text.wording import count, with_hint
+from ba_tui.faces.tui.acts.port import Actions
+from ba_tui.faces.tui.meters import filled, money, share, short_count
+from ba_tui.faces.tui.screens.report import ReportPane, ReportRow
+from ba_tui.faces.tui.session import MEANING
+
+MORE = "/context · /cost · /config · /permissions · /doctor say more"
+
+
+class StatusScreen(ReportPane):
+    """Shows the present status."""
+
+    def __init__(self, chat: Actions) -> None:
+        super().__init__(f"ba {__version__}", MORE, [ReportRow(row) for row in status_rows(chat) if row[1]])
+
+
+def status_rows(chat: Actions) -> list[tuple[str, str]]:
+    """Return names with facts about the session. Reads no files."""
+    services, conversation = chat.session.live
+    ledger, turns = chat.status.ledger, len(chat.status.ledger.turns)
+    session = f"{conversation.title or 'no title yet'}, {count(turns, 'turn')}" if chat.session.started else "empty"
+    mode = chat.session.mode
+    inventory = conversation.inventory
+    jobs = [job for job in inventory.jobs.list() if job.state == "running"] if inventory.jobs else []
+    problems = [notice for notice in services.notices if notice.level != "info"]
+    try:
+        window = conversation.model_info().window
+    except BaError:
+        window = 0
+    used = f"{filled(ledger)} of {short_count(window)} tokens, {share(ledger.filled, window)} %" if window else ""
+    return [
+        ("Session", f"{session} ({conversation.id})"),
+        ("Model", conversation.model + (f": {chat.turns.missing}" if chat.turns.missing else "")),
+        ("Mode", f"{mode}: {MEANING[mode]}"),
+        ("Folder", str(conversation.cwd)),
+        ("More folders", ", ".join(map(str, chat.session.folders))),
+        ("Trust", "not trusted: only reads (/trust)" if chat.session.reads_only else "this folder is trusted"),
+        ("Read-only", f"open in {chat.session.read_only}" if chat.session.read_only else ""),
+        ("Sandbox", inventory.confinement() or "not tried yet"),
+        ("Context", used if ledger.filled else "nothing was sent yet"),
+        ("Cost", f"{money(ledger.session.cost)} in this session, {money(ledger.turn.cost)} in the newest turn"),
+        ("Background", count(len(jobs), "command") if jobs else ""),
+        ("Notices", f"{count(len(problems), 'problem')} at the start: /notices" if problems else ""),
+    ]
+
+
+KINDS = {"ok": "allow", "warn": "ask", "fail": "deny"}
+WORDS = {"ok": "ok", "warn": "look", "fail": "FAIL"}
+KEYS = "↑ ↓ scroll · r check again · Esc close"
+LOOKING = "Checking …"
+
+
+class DoctorScreen(ReportPane):
+    """``checks`` gives the findings, and is iterated in threads."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "again", "Check again")]
+
+    def __init__(self, checks: Callable[[], Iterator[CheckResult]]) -> None:
+        super().__init__("Doctor", LOOKING, ())
+        self.add_class("-long")
+        self.keys = KEYS
+        self._checks = checks
+
+    def on_mount(self) -> None:
+        self.action_again()
+
+    def action_again(self) -> None:
+        """Check all of it again. Closing the screen ends it after the check that runs."""
+        self.run_worker(self._look, group="doctor", exclusive=True, exit_on_error=False)
+
+    async def _look(self) -> None:
+        found: list[CheckResult] = []
+        findings = self._checks()
+        self._show(found, LOOKING)
+        try:
+            while finding := await asyncio.to_thread(next, findings, None):
+                found.append(finding)
+                self._show(found, f"{LOOKING} {count(len(found), 'check')} so far")
+        except BaError as error:
+            self._show(found, f"The doctor stopped: {error.with_hint}")
+            return
+        self._show(found, _verdict(found))
+
+    def _show(self, found: list[CheckResult], lead: str) -> None:
+        self.query_one(".lead", Static).update(lead)
+        self.rows = [row for finding in found for row in _rows(finding)]
+        self.redraw()
+
+
+def _verdict(found: list[CheckResult]) -> str:
+    states = [finding.state for finding in found]
+    failed, odd = states.count("fail"), states.count("warn")
+    checks = count(len(found), "check")
+    if not failed and not odd:
+        return f"All is well: {checks}."
+    parts = [f"{failed} failed" if failed else "", f"{odd} to look at" if odd else ""]
+    return f"{checks}: {', '.join(filter(None, parts))}."
+
+
+def _rows(finding: CheckResult) -> list[ReportRow]:
+    rows = [ReportRow((finding.name, WORDS[finding.state], finding.text), KINDS[finding.state])]
+    if finding.fix and finding.state != "ok":
+        rows.append(ReportRow(("", "", f"→ {finding.fix}")))
+    return rows + [ReportRow(("", "", f"  {line}")) for line in finding.detail.splitlines()]
+
+
+NOTICE_KINDS = {"info": "", "warning": "ask", "error": "deny"}
+
+
+class NoticeList(ReportPane):
+    def __init__(self, notices: Iterable[Notice]) -> None:
+        """``notices``: oldest first."""
+        rows = [
+            ReportRow(
+                (_clock(notice.at), notice.level, with_hint(notice.text, notice.hint)), NOTICE_KINDS[notice.level]
+            )
+            for notice in reversed(list(notices))
+        ]
+        super().__init__("Notices", "", rows or [ReportRow(("No notices yet.",))])
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def status(chat: Actions, _: str) -> None:
+    chat.ba.push_screen(StatusScreen(chat))
+
+
+def doctor(chat: Actions, _: str) -> None:
+    services, _conversation = chat.session.live
+    if services.checks is None:
+        raise UsageError("The checks can't run here.", "Run `ba doctor` in a shell.")
+    chat.ba.push_screen(DoctorScreen(services.checks))
+
+
+def notices(chat: Actions, _: str) -> None:
+    chat.ba.push_screen(NoticeList(chat.notices.kept))

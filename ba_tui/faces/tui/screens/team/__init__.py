@@ -1,1 +1,0 @@
-"""The screen of teams. May import what the other screens may."""

@@ -1,0 +1,1 @@
+"""Commands, options and lines of input of other assistants. Imports the base."""

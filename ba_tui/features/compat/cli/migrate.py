@@ -1,0 +1,166 @@
+"""``ba migrate``: lists the settings and files of Claude Code, Codex and OpenCode, and saves them after confirmation.
+
+``ba_tui.features.compat.migration`` reads their files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ba_tui.agent_files.catalog import agent_folders
+from ba_tui.cli.config import Cwd, folder_of, load
+from ba_tui.cli.streams import print_line, say
+from ba_tui.context.commands import folders
+from ba_tui.core.errors import UsageError
+from ba_tui.core.text.wording import count
+from ba_tui.features.compat.migration.claude import ClaudePlaces, claude
+from ba_tui.features.compat.migration.codex import codex
+from ba_tui.features.compat.migration.draft import Change, Finding, MigrationDraft, own_settings, write_changes
+from ba_tui.features.compat.migration.opencode import opencode
+from ba_tui.permissions.secrets.scanner import redact
+from ba_tui.permissions.trust.grants import Trust
+from ba_tui.resources import UserFolders, bundled, places, project_root, user_home
+from ba_tui.settings.hooks import found_hooks
+from ba_tui.settings.plugins import Plugin, plugins_of
+from ba_tui.skills.catalog import plugin_roots, skill_roots
+
+NARROWEST = 24
+"""Least width of a text, in columns."""
+
+
+class Assistant(StrEnum):
+    CLAUDE = "claude"
+    CODEX = "codex"
+    OPENCODE = "opencode"
+
+
+NAMES = {Assistant.CLAUDE: "Claude Code", Assistant.CODEX: "Codex", Assistant.OPENCODE: "OpenCode"}
+
+
+def migrate(
+    tool: Annotated[Assistant | None, typer.Argument(help="All three by default.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show; write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object; writes only with --yes.")] = False,
+    cwd: Cwd = None,
+) -> int:
+    """Show what Claude Code, Codex and OpenCode left here, and take over their settings.
+
+    ba reads Claude Code's files where they are. What it takes from Codex and OpenCode goes into your config.yaml, after
+    a yes; a copy of the file is kept, and what you set yourself stays. Keys and sign-ins are never copied. Exit code 1:
+    a file can't be read, or you said no.
+    """
+    where = places()
+    drafts = _drafts(list(Assistant) if tool is None else [tool], where, cwd)
+    changes = [change for draft in drafts for change in draft.changes]
+    problems = [problem for draft in drafts for problem in draft.problems]
+    if not json_:
+        _show(drafts, where)
+    for problem in problems:
+        say(problem)
+    written = bool(changes) and not dry_run and (yes or (not json_ and _agreed(changes, where)))
+    kept = write_changes(where, changes) if written else None
+    if json_:
+        found = {draft.tool: [asdict(finding) for finding in draft.findings] for draft in drafts}
+        report = {"found": found, "changes": [asdict(change) for change in changes], "problems": problems}
+        print_line(json.dumps({**report, "written": written}, indent=2, ensure_ascii=True))
+    elif written:
+        copy = f" The file as it was: {kept}" if kept else ""
+        print_line(f"Written to {where.settings}.{copy}")
+    declined = bool(changes) and not (written or dry_run or json_)
+    return 1 if problems or declined else 0
+
+
+def _drafts(tools: Sequence[Assistant], where: UserFolders, cwd: Path | None) -> list[MigrationDraft]:
+    """Return a draft of the changes for each of ``tools``."""
+    home = user_home()
+    if home is None:
+        raise UsageError("There is no home folder to look in.", "Set HOME.")
+    root, env, own = project_root(folder_of(cwd)), os.environ, own_settings(where)
+    known, plugins = _known(home, where, root)
+    drafts: list[MigrationDraft] = []
+    for tool in tools:
+        draft = MigrationDraft(tool.value, own, drafts, lambda text: redact(text) != text)
+        match tool:
+            case Assistant.CLAUDE:
+                claude(ClaudePlaces(home, root, known, plugins), load(cwd), draft)
+                for text in found_hooks((), root, Trust(where).trusted)[1]:
+                    draft.no("hook", text)
+            case Assistant.CODEX:
+                codex(_folder(env, "CODEX_HOME", home / ".codex"), root, draft, known)
+            case Assistant.OPENCODE:
+                config = _folder(env, "XDG_CONFIG_HOME", home / ".config") / "opencode"
+                data = _folder(env, "XDG_DATA_HOME", home / ".local" / "share") / "opencode"
+                opencode(_folder(env, "OPENCODE_CONFIG_DIR", config), data, root, draft, known)
+        drafts.append(draft)
+    return drafts
+
+
+def _folder(env: Mapping[str, str], name: str, default: Path) -> Path:
+    return Path(env[name]).expanduser() if env.get(name) else default
+
+
+def _known(home: Path, where: UserFolders, root: Path) -> tuple[Collection[Path], Sequence[Plugin]]:
+    """Return the folders of skills, commands and agents that ba reads already, and its plugins."""
+
+    def trusted() -> bool:
+        return Trust(where).trusted(root)
+
+    plugins = plugins_of(home, where.config, root, trusted)
+    skills = [*skill_roots(bundled("skills"), home, where.config, root, trusted), *plugin_roots(plugins)]
+    commands = folders(home, where.config, root, trusted, plugins)
+    agents = agent_folders(bundled("config") / "agents", home, where.config, root, trusted)()
+    known = {each.folder for each in skills if each.open()}
+    return known | {each.path for each in (*commands, *agents) if each.open()}, plugins
+
+
+def _show(drafts: Sequence[MigrationDraft], where: UserFolders) -> None:
+    found = False
+    for draft in drafts:
+        if not draft.findings:
+            continue
+        found = True
+        print_line(NAMES[Assistant(draft.tool)])
+        for place in sorted({each.where for each in draft.findings}):
+            if place:
+                print_line(f"  {place}")
+            _rows([each for each in draft.findings if each.where == place])
+        print_line("")
+    if not found:
+        print_line(f"Nothing of {', '.join(NAMES[Assistant(draft.tool)] for draft in drafts)} was found.")
+    elif not any(draft.changes for draft in drafts):
+        print_line(f"Nothing to write to {where.settings}.")
+
+
+def _rows(findings: Sequence[Finding]) -> None:
+    """Print a row for each finding; in a terminal, long texts wrap within their column."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    widest = min(max(len(_what(each)) for each in findings), 32)
+    for each in findings:
+        head = f"    {each.state:<7}  {_what(each):<{widest}}  "
+        room = max(columns - len(head) - 1, NARROWEST)
+        first, *others = textwrap.wrap(each.text, room, break_long_words=False, break_on_hyphens=False) or [""]
+        print_line(head + first)
+        for text in others:
+            print_line(" " * (widest + 15) + text)
+
+
+def _what(finding: Finding) -> str:
+    return f"{finding.what} (line {finding.line})" if finding.line else finding.what
+
+
+def _agreed(changes: Sequence[Change], where: UserFolders) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("No terminal to ask on.", "See the changes with --dry-run, then run: ba migrate --yes")
+    return typer.confirm(f"Write {count(len(changes), 'change')} to {where.settings}?")

@@ -1,0 +1,24 @@
+"""Compatibility with other assistants: their options, their wire format, and ``ba migrate``."""
+
+from ba_tui.command import AppParts, Command, ShellParts
+from ba_tui.feature import Feature
+
+GUESSES = "ba_tui.features.compat:guesses.yaml"
+COMPAT = Feature(
+    "compat",
+    app=AppParts(
+        commands=(
+            Command(
+                "migrate",
+                cli="ba_tui.features.compat.cli.migrate:migrate",
+                help="Show what Claude Code, Codex and OpenCode left here, and take over their settings.",
+            ),
+        ),
+        guesses=GUESSES,
+    ),
+    shell=ShellParts(
+        translate="ba_tui.features.compat.cli.habits:translated",
+        converse="ba_tui.features.compat.cli.printing:converse",
+        formats={"claude-stream-json": "ba_tui.features.compat.cli.printing:print_lines"},
+    ),
+)

@@ -1,0 +1,1 @@
+"""Converts settings of other assistants on this machine. May import what settings may."""

@@ -1,0 +1,1 @@
+"""Commands and screens of MCP servers. Imports the app's kit, never another feature."""

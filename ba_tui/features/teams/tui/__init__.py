@@ -1,0 +1,1 @@
+"""Commands and screens of teams. Imports the app's kit, never another feature."""

@@ -1,0 +1,1 @@
+"""Pages from the web, links and web search. Imports the base only; no other feature imports it."""

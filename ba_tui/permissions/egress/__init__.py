@@ -1,1 +1,0 @@
-"""Addresses that carry data out, or are not what they look like. May import what permissions may."""

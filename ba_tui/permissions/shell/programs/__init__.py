@@ -1,1 +1,0 @@
-"""What is known of programs: which calls only read, which files they touch. May import what permissions may."""

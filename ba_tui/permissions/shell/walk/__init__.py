@@ -1,1 +1,0 @@
-"""What a command really runs, at any depth, and what its words come to. May import what permissions may."""

@@ -1,5 +1,0 @@
-"""What model servers tell of their models. May import providers.shapes, providers.faults, providers.http and core.
-
-values (what can be told) → reading (one function for each kind of answer) → servers (whom to ask) → asking (over HTTP)
-→ known (kept on disk).
-"""

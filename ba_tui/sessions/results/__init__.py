@@ -1,1 +1,0 @@
-"""Large results, stored beside a session and read in parts. May import what sessions may."""

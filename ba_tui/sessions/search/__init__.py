@@ -1,1 +1,0 @@
-"""Lists of sessions and searches through them. May import what sessions may."""

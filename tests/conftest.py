@@ -105,8 +105,12 @@ def outside_data() -> Path:
 
 @pytest.fixture(scope="session")
 def new_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes folders by counting. ``mktemp`` looks at all that are there before it makes one more."""
+    """Makes folders by counting. ``mktemp`` looks at all that are there before it makes one more.
+
+    A pytest that a test starts has its folders in those of this run: else it deletes what earlier runs of the whole
+    suite left, which took longer than a test may."""
     base = tmp_path_factory.getbasetemp()
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(base)
     counts: defaultdict[str, Iterator[int]] = defaultdict(count)
 
     def new(name: str) -> Path:

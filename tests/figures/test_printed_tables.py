@@ -120,6 +120,30 @@ def test_a_figure_is_not_misplaced_when_its_place_may_be_meant(answer: str) -> N
     assert "misplaced" not in labels(checked(answer, printed(REPORT, "markdown")))
 
 
+STAFF = (
+    ("Seller", "Deals", "Volume", "Region", "Volume as planned", "Returns 2025 over 2024"),
+    ("Haldis", "31", "98,250", "North", "97,100", "12"),
+    ("Imre", "22", "74,100", "South", "81,400", "17"),
+    ("Jolanta", "19", "70,300", "South-east", "66,950", "5"),
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Haldis leads with 31 deals worth 98,250, ahead of Imre (74,100).", ["sourced", "sourced", "sourced"]),
+        ("Haldis leads with a volume of 74,100.", ["misplaced"]),
+        ("The volume as planned of Imre is 74,100.", ["misplaced"]),
+        ("The volume of Imre is 81,400.", ["sourced"]),
+        ("The returns of Imre grew by 17 from 2024 to 2025.", ["sourced"]),
+        ("Imre sold 74,100, in plot 31 of the fair.", ["sourced", "sourced"]),
+        ("Per deal, Jolanta came to 66,950 or 70,300.", ["sourced", "sourced"]),
+    ],
+)
+def test_words_of_other_figures_and_places_say_nothing_of_a_figure(answer: str, expected: list[str]) -> None:
+    assert labels(checked(answer, printed(STAFF, "csv"))) == expected
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -230,7 +254,7 @@ def test_figures_of_public_financial_reports_are_recognised(tmp_path: Path) -> N
     found = tatqa(TATQA, tmp_path, each=4)
     assert found["good"] >= 0.92
     assert found["slip"] >= 0.965
-    assert found["misplaced"] >= 0.65
+    assert found["misplaced"] >= 0.78
     assert found["good called misplaced"] <= 0.005
 
 

@@ -64,6 +64,8 @@ over 20 results takes 20,000."""
 MOST_TOTALS, MOST_TURNED = 3, 3
 LIMITS, APPLIED = 4, 12
 """Most recent numbers of the user that rows are compared with, and that are applied to columns."""
+MOST_ORIGINS = 12
+"""Cells behind one figure whose words are taken for what the sentence says of it."""
 BESIDE = 24
 """Characters between a count and its percentage."""
 NAMED = 4.0
@@ -78,6 +80,7 @@ _BESIDE = regex(
 """Between a quantity and the same one in another unit: ``640 °C (1,184 °F)``."""
 _UNIT_TEXT = regex(r"[\s\u00a0]?[^\s\d(,;=≈~]{0,24}(?: (?:per|pro|par|a) \w+)?")
 POWERS = (100.0, 1e3, 1e4, 1e5, 1e6)
+_DIGITS = regex(r"\d+")
 _ONE_IN = regex(r"(?:^|\D)(?:1|one|ein|un|uno) (?:in|von|sur|de cada) (?:every |jedes? )?$", 2)
 """Text before a figure that means a share: one in three."""
 
@@ -112,6 +115,7 @@ class _Check:
         self.work = 0
         self.skipped: set[int] = set()
         self.constants: set[int] = set()
+        self.operands: set[int] = set()
         self.placing = PlaceFinder(evidence)
 
     def _convert(self) -> None:
@@ -179,6 +183,7 @@ class _Check:
     def _calculate(self) -> None:
         """Accept figures that are the results of expressions which the answer shows, and constants in these."""
         for shown in expressions(self.around.text, self.figures):
+            self.operands.update(shown.operands)
             result = self.weighings[shown.result]
             unknown = [at for at in shown.operands if self.weighings[at].odds < BELIEVED]
             constant = {at for at in unknown if self._is_constant(at, len(shown.operands))}
@@ -375,23 +380,32 @@ class _Check:
             weighing.best.recipe if weighing.best and weighing.odds >= BELIEVED else None for weighing in self.weighings
         ]
         explaining = RecipeText(self.evidence, self.figures, [*recipes, *self.totals])
-        return [
-            self._verdict(at, weighing, explaining)
-            for at, weighing in enumerate(self.weighings)
-            if at not in self.constants
-        ]
+        verdicts = [self._verdict(at, weighing, explaining) for at, weighing in enumerate(self.weighings)]
+        for at, recipe in enumerate(recipes):
+            if recipe and recipe.kind == "cell" and (place := self._elsewhere(at, verdicts)):
+                cells = (explaining.cell(*place.found), explaining.cell(*place.named))
+                verdicts[at] = Verdict(self.figures[at], "misplaced", cells, odds=self.weighings[at].odds)
+        return [verdict for at, verdict in enumerate(verdicts) if at not in self.constants]
 
-    def _elsewhere(self, at: int) -> Place | None:
+    def _elsewhere(self, at: int, verdicts: Sequence[Verdict]) -> Place | None:
         """The place of a figure that belongs to another row or column than the sentence says."""
         scope = self.scopes[at]
-        if (scope.near.hints | scope.sentence.hints) & {"before", "elsewhere"} or specific(self.figures[at]) < 1:
+        hints = scope.near.hints | scope.sentence.hints
+        if at in self.operands or hints & {"before", "elsewhere"} or specific(self.figures[at]) < 1:
             return None
-        begin, end = scope.spans[1]
-        near = [
-            other for other in self.weighings if other is not self.weighings[at] and begin <= other.figure.start < end
-        ]
+        begin, end = scope.spans[0] if scope.cell else scope.spans[1]
+        near = [other for other, figure in enumerate(self.figures) if other != at and begin <= figure.start < end]
+        named = {
+            float(digits[0])
+            for each in self.apart
+            if begin <= each.start < end
+            for digits in _DIGITS.finditer(self.around.text, each.start, each.end)
+        }
         return self.placing.misplaced(
-            self.weighings[at].cells, scope.sentence, lambda value: any(other.fits(value) for other in near)
+            self.weighings[at].cells,
+            scope.sentence,
+            [source for other in near for source in verdicts[other].origins[:MOST_ORIGINS]],
+            lambda value: value in named or any(self.weighings[other].fits(value) for other in near),
         )
 
     def _verdict(self, at: int, weighing: Explanations, explaining: RecipeText) -> Verdict:
@@ -404,10 +418,6 @@ class _Check:
             if not self.evidence.places:
                 return Verdict(figure, "unchecked", odds=odds, note=NO_RESULT)
             return Verdict(figure, "unsourced", odds=odds)
-        if best.recipe.kind == "cell" and (place := self._elsewhere(at)):
-            return Verdict(
-                figure, "misplaced", (explaining.cell(*place.found), explaining.cell(*place.named)), odds=odds
-            )
         if best.label == "derived":
             return Verdict(figure, "derived", derivation=explaining.derivation(best.recipe), odds=odds)
         if best.recipe.kind == "earlier":

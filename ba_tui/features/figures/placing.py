@@ -1,12 +1,13 @@
 """Whether a figure that is in a result belongs to another row or column than its sentence says.
 
-A label is named when its words are said. A figure is misplaced when the sentence names another row, or the date of
-another column, and nothing of its own; when in doubt it is not.
+Of a sentence only those words and dates count that labels of the figure's table have too. A figure is misplaced when
+the labels of another cell have all of them that its own labels have, and more. When in doubt it is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
@@ -14,27 +15,20 @@ from ba_tui.features.figures.moments import listed
 from ba_tui.features.figures.observed.columns import moment_in
 from ba_tui.features.figures.observed.evidence import Evidence
 from ba_tui.features.figures.observed.tables import Table
-from ba_tui.features.figures.weighed.scope import Names, is_said
+from ba_tui.features.figures.verdicts import VerdictSource
+from ba_tui.features.figures.weighed.scope import Names
 from ba_tui.features.figures.wording import tokens_of
 
 Hit = tuple[int, int, int]
 """A cell: the number of its table, its column and its row."""
-MOST_OF = 0.6
-"""The part of a long label's words that names it, when none of the other label's own words is said."""
-_ASIDE = regex(r"\([^()]*\)")
 LEAST = 4
-"""Letters of a label of one word that can be named."""
-_FREE = listed("the a an of in on at to for and or by with from as per total other others all net")
-"""Words of a label that name nothing alone."""
-
-
-@frozen
-class Label:
-    """What names a row or a column: its words, its date, and whether the words can name it alone."""
-
-    words: frozenset[str]
-    moment: str
-    tells: bool
+"""Letters of a word that tells one label from another; digits and the letters of other scripts do too."""
+YEAR = 4
+"""Digits of a year."""
+MOST_ROWS = 200
+"""Most rows that are compared with that of a figure: a word that more of them have says little."""
+_FREE = listed("the a an of in on at to for and or by with from as per is was are be it its year years amount number")
+_FOOTNOTE = regex(r"(?<=[a-z])\d$|\(\d\)")
 
 
 @frozen
@@ -45,106 +39,110 @@ class Place:
     named: Hit
 
 
+class _Labels:
+    """The words of the rows and columns of a table, and which rows have a word."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.rows = [
+            _words(" ".join(labels), moment or moment_in(labels[0] if labels else ""))
+            for labels, moment in zip(table.labels, table.moments, strict=True)
+        ]
+        self.columns = [_words(column.name, moment_in(column.name)) for column in table.columns]
+        self.rows_with: defaultdict[str, list[int]] = defaultdict(list)
+        for row, words in enumerate(self.rows):
+            for word in words:
+                self.rows_with[word].append(row)
+
+    def rows_named(self, said: frozenset[str]) -> Iterable[int]:
+        """Return the rows that have words of ``said``, without words that most of a long table have."""
+        found = (self.rows_with[word] for word in said if word in self.rows_with)
+        return dict.fromkeys(row for rows in found if len(rows) <= MOST_ROWS for row in rows)
+
+
 class PlaceFinder:
     """Finds where a figure belongs by what is said around it."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self._labels: dict[int, tuple[Sequence[Label], Sequence[Label]]] = {}
+        self._labels: dict[int, _Labels] = {}
 
-    def misplaced(self, hits: Sequence[Hit], said: Names, shown: Callable[[float], bool]) -> Place | None:
+    def misplaced(
+        self, hits: Sequence[Hit], said: Names, others: Iterable[VerdictSource], shown: Callable[[float], bool]
+    ) -> Place | None:
         """Return the place of a figure that belongs elsewhere; None when one of its cells may be meant.
 
-        ``said`` is what the sentence says, ``shown`` whether a value is another figure in it."""
-        tabled = [hit for hit in hits if not self._is_prose(hit)]
-        places = [self._elsewhere(hit, said, shown) for hit in tabled]
+        ``said`` is what the sentence says, ``others`` where other figures in it come from, whose words say nothing
+        of this one, ``shown`` whether a value is another figure in it."""
+        tables = (self.evidence.place(number).table for number, _, _ in hits)
+        tabled = [hit for hit, table in zip(hits, tables, strict=True) if not (table.loose or table.lines)]
+        words = _stems(said.words) | _periods(said.moments)
+        texts = [text for source in others for text in (source.row, source.column)]
+        spent = frozenset[str]().union(*(_words(text, moment_in(text)) for text in texts))
+        rate = "per" in said.hints
+        places = [self._elsewhere(hit, words, spent, shown, rate) for hit in tabled]
         return places[0] if places and all(places) else None
 
-    def _is_prose(self, hit: Hit) -> bool:
-        table = self.evidence.place(hit[0]).table
-        return table.loose or table.lines
-
-    def _elsewhere(self, hit: Hit, said: Names, shown: Callable[[float], bool]) -> Place | None:
+    def _elsewhere(
+        self, hit: Hit, said: frozenset[str], spent: frozenset[str], shown: Callable[[float], bool], rate: bool
+    ) -> Place | None:
         number, column, row = hit
-        table = self.evidence.place(number).table
-        rows, columns = self._axes(number, table)
-        other_row = _other(rows, row, said)
-        other_column = _other_date(columns, column, said)
-        for at in other_column or ((column,) if other_row else ()):
-            for line in other_row or (row,):
-                value = table.columns[at].values[line]
-                if value == value and not shown(value) and abs(value) != abs(table.columns[column].values[row]):
-                    return Place(hit, (number, at, line))
-        return None
-
-    def _axes(self, number: int, table: Table) -> tuple[Sequence[Label], Sequence[Label]]:
-        held = self._labels.get(number)
-        if held is None:
-            rows = [
-                _label(labels[0] if labels else "", moment or moment_in(labels[0] if labels else ""))
-                for labels, moment in zip(table.labels, table.moments, strict=True)
-            ]
-            columns = [_label(each.name, moment_in(each.name)) for each in table.columns]
-            held = self._labels[number] = (rows, columns)
-        return held
-
-
-def _label(text: str, moment: str) -> Label:
-    text = _ASIDE.sub("", text).strip()
-    words = frozenset(word for word, _, _ in tokens_of(text) if not word.isdigit())
-    telling = [word for word in words if word not in _FREE]
-    tells = len(telling) > 1 or any(len(word) >= LEAST for word in telling) or (len(text) > 1 and text.isupper())
-    return Label(words, moment, tells)
-
-
-def _other(labels: Sequence[Label], at: int, said: Names) -> Sequence[int]:
-    """Return the lines that the words name instead of line ``at``; none when they may mean that one."""
-    mine = labels[at]
-    if dated := _other_date(labels, at, said):
-        return dated
-    if not mine.words:
-        # A row without a name is the sum of those above it.
-        return ()
-    unsummed = "total" in mine.words and not said.hints & {"sum", "share", "mean"}
-    named: list[tuple[int, int]] = []
-    for each, label in enumerate(labels):
-        if each == at or not label.tells or (label.moment and not _dated(label.moment, said.moments)):
-            continue
-        own, others = mine.words - label.words, label.words - mine.words
-        found = sum(_is_named(word, said.words) for word in label.words)
-        new = sum(_is_named(word, said.words) for word in others)
-        whole = found == len(label.words)
-        if (
-            new
-            and (unsummed or not _part(own, said.words))
-            and (whole or (found >= MOST_OF * len(label.words) and new > 1 and found > 2))
-        ):
-            named.append((found, each))
-    most = max(named, default=(0, 0))[0]
-    return [each for found, each in named if found == most]
+        if number not in self._labels:
+            self._labels[number] = _Labels(self.evidence.place(number).table)
+        labels = self._labels[number]
+        own = labels.rows[row]
+        if not own:
+            # A row without a name is the sum of those above it.
+            return None
+        values = [each.values for each in labels.table.columns]
+        said -= spent - own - labels.columns[column]
+        mine = (own | labels.columns[column]) & said
+        best: tuple[int, int] = (0, 0)
+        place = None
+        for line in (row, *labels.rows_named(said)):
+            if line != row and own <= said and not labels.rows[line] <= said:
+                # The sentence has the whole name of the figure's own row, and only parts of the other.
+                continue
+            for at, head in enumerate(labels.columns):
+                words = labels.rows[line] | head
+                more = words & said
+                if not (mine < more and any(map(_tells, more - mine))):
+                    continue
+                if rate and line == row and len(more - mine) == 1:
+                    # "14.5 per plot": the word is the unit of a rate, and no column.
+                    continue
+                value, fit = values[at][line], (len(more), len(more) - len(words))
+                if (
+                    (place is None or fit > best)
+                    and value == value
+                    and abs(value) != abs(values[column][row])
+                    and not shown(value)
+                ):
+                    best, place = fit, Place(hit, (number, at, line))
+        return place
 
 
-def _other_date(labels: Sequence[Label], at: int, said: Names) -> Sequence[int]:
-    """Return the lines whose date is said, when that of line ``at`` is not; those that differ in nothing else first."""
-    mine = labels[at]
-    if not mine.moment or _dated(mine.moment, said.moments):
-        return ()
-    dated = [each for each, label in enumerate(labels) if label.moment and _dated(label.moment, said.moments)]
-    return [each for each in dated if labels[each].words == mine.words] or dated
+def _words(text: str, moment: str) -> frozenset[str]:
+    return _stems(word for word, _, _ in tokens_of(_FOOTNOTE.sub(" ", text))) | _periods((moment,) if moment else ())
 
 
-def _is_named(word: str, said: frozenset[str]) -> bool:
-    """Return whether a word is among others, in the singular or the plural: beginnings are not enough here."""
-    return word in said or f"{word}s" in said or (word[-1:] == "s" and word[:-1] in said)
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    """Years and words, in the singular, without those that name nothing."""
+    return frozenset(
+        _singular(word) for word in words if word not in _FREE and (not word.isdigit() or len(word) == YEAR)
+    )
 
 
-def _part(words: frozenset[str], said: frozenset[str]) -> float:
-    return sum(is_said(word, said) for word in words) / len(words) if words else 0.0
+def _singular(word: str) -> str:
+    if len(word) >= LEAST and word[-1] == "s" and word[-2] != "s":
+        return f"{word[:-3]}y" if word.endswith("ies") else word[:-1]
+    return word
 
 
-def _dated(moment: str, said: frozenset[str]) -> bool:
-    """Return whether a date is said: as it is, or as a day or part of the same year when one of both is only a year."""
-    if moment in said:
-        return True
-    years = {each for each in said if len(each) == 4} if len(moment) != 4 else {each[:4] for each in said}
-    return moment[:4] in years
+def _periods(moments: Iterable[str]) -> frozenset[str]:
+    """Dates with the months and years that they are in."""
+    return frozenset(part for moment in moments for part in (moment, moment[:7], moment[:4]))
+
+
+def _tells(word: str) -> bool:
+    return len(word) >= LEAST or word.isdigit() or not word.isascii()

@@ -66,10 +66,14 @@ class Verdict:
         return self.label == "unsourced" or self.note == DROPPED
 
     @property
+    def origins(self) -> tuple[VerdictSource, ...]:
+        """The numbers that the figure repeats or is derived from."""
+        return self.derivation.operands if self.derivation else self.sources
+
+    @property
     def calls(self) -> tuple[str, ...]:
         """The distinct calls that the figure comes from, without the user."""
-        found = self.derivation.operands if self.derivation else self.sources
-        return tuple(dict.fromkeys(source.call for source in found if source.call != PERSON))
+        return tuple(dict.fromkeys(source.call for source in self.origins if source.call != PERSON))
 
 
 @frozen

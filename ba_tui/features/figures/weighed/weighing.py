@@ -457,8 +457,7 @@ class RecipeText:
             if inner is None or depth > 1:
                 parts.append(self.figures[number].text)
             elif inner.kind == "earlier":
-                before = self.evidence.verdicts[inner.at[0]]
-                sources += before.derivation.operands if before.derivation else before.sources
+                sources += self.evidence.verdicts[inner.at[0]].origins
                 parts.append(self.figures[number].text)
             elif inner.kind in {"cell", "said"}:
                 sources.append(self.source(inner))

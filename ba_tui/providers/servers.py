@@ -98,7 +98,6 @@ def ollama_show(answer: object, host: str, name: str, loaded: object = None) -> 
     """
     doubts, told = Doubts(), fields(answer)
     info = fields(told.get("model_info"))
-    info = fields(told.get("model_info"))
     trained = next((info[key] for key in info if key.endswith(".context_length")), None)
     set_to = _parameter(text_of(told.get("parameters")), "num_ctx")
     running = fields(next((each for each in items(fields(loaded).get("models")) if _same(fields(each), name)), None))

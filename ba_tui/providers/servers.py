@@ -43,7 +43,7 @@ from ba_tui.providers.model_facts import (
     switch,
     within,
 )
-from ba_tui.providers.wire.shapes import decode, fields, items, text_of
+from ba_tui.providers.shapes import decode, fields, items, text_of
 from ba_tui.settings import ModelProfile
 
 # Answers become facts by the field names of the vendors' documentation. None of these functions raises.

@@ -25,7 +25,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.providers.wire.shapes import arguments, fields, items, text_of
+from ba_tui.providers.shapes import arguments, fields, items, text_of
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 if TYPE_CHECKING:

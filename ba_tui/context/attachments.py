@@ -20,6 +20,7 @@ from ba_tui.context.files import FileIndex
 from ba_tui.context.mentions import JSON, MOST, MentionLines, NamedMention, OtherSessions, dataset_kind, find_mentions
 from ba_tui.context.nested_instructions import TouchedFiles
 from ba_tui.context.ports import AttachedFiles, MentionedData, Speaker
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import Block, Message, clean_text, reminder
@@ -452,8 +453,8 @@ def _why(error: Exception) -> str:
     return f"{error} {getattr(error, 'hint', '')}".strip()
 
 
-class AttachmentInterceptor:
-    """core.agent.Interceptor and listener: attaches the user's mentions to their prompt, or to words that join a
+class AttachmentInterceptor(Interceptor):
+    """Also a listener: attaches the user's mentions to their prompt, or to words that join a
     running turn, before the next request."""
 
     def __init__(self, attachments: Attachments, touched: TouchedFiles) -> None:
@@ -486,6 +487,3 @@ class AttachmentInterceptor:
                 branch.emit(Steered(note))
             for notice in outcome.notices:
                 branch.emit(notice)
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing: answers have no mentions."""

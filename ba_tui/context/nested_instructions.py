@@ -19,6 +19,7 @@ from ba_tui.context.instructions import (
     read_instructions,
     sources,
 )
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.events import Notice, Steered
 from ba_tui.core.instruction_names import AGENTS, LOADED
 from ba_tui.core.ledger import rough
@@ -70,8 +71,8 @@ def instructions_now(place: InstructionPlace, ingress: Ingress, touched: Touched
     return [each for each in read_instructions(place, ingress, files) if each.concerns(files, place.root)]
 
 
-class NestedInstructions:
-    """core.agent.Interceptor: after a call for a file, or a mention of one, sends the instructions for it before the
+class NestedInstructions(Interceptor):
+    """After a call for a file, or a mention of one, sends the instructions for it before the
     next request. ``read`` returns the instructions that apply now."""
 
     def __init__(
@@ -97,9 +98,6 @@ class NestedInstructions:
             # These files were not listed when the user trusted the folder.
             branch.emit(Notice(f"Instructions apply from now on: {', '.join(sources(note.text))}."))
             branch.emit(Steered(note))
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing: an answer without calls names no file."""
 
 
 CLOSED = "not read: this folder is not trusted (/trust)"
@@ -154,8 +152,8 @@ def _details(item: Instructions) -> tuple[str, ...]:
 UNREAD, CUT = "The model can't see it.", "The model can't see the rest: shorten the file."
 
 
-class PendingNotices:
-    """core.agent.Interceptor: shows each notice once, before the next request."""
+class PendingNotices(Interceptor):
+    """Shows each notice once, before the next request."""
 
     def __init__(self, notices: Iterable[Notice] = ()) -> None:
         self._notices = list(notices)
@@ -166,9 +164,6 @@ class PendingNotices:
     async def before(self, branch: Branch) -> None:
         while self._notices:
             branch.emit(self._notices.pop(0))
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing."""
 
 
 class PromptNotes:

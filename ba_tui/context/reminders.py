@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from ba_tui.context.compression.gauge import Gauge
 from ba_tui.context.compression.rounds import changed, rounds_of
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BudgetUsed, ProviderError, StopTurn
 from ba_tui.core.events import Compressed, Event, MessageDone, Notice, SideRequest, Steered
 from ba_tui.core.messages import Message, Text, Usage, reminder
@@ -25,8 +26,8 @@ EARLY = 0.9
 """The share of the level of compression at which the model is warned."""
 
 
-class Refocus:
-    """core.agent.Interceptor: repeats the goal and the open todos with every ``rounds``-th prompt; 0 for never."""
+class Refocus(Interceptor):
+    """Repeats the goal and the open todos with every ``rounds``-th prompt; 0 for never."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = rounds
@@ -46,9 +47,6 @@ class Refocus:
         goal = _goal(transcript)
         said = f"The conversation began with this request:\n{goal}\n\n" if goal else ""
         branch.emit(Steered(reminder(f"{said}Still open on the todo list:\n" + "\n".join(lines))))
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing: todos have another reminder at the end."""
 
 
 def _goal(transcript: Transcript) -> str:
@@ -72,8 +70,8 @@ def _without_stale(message: Message) -> Message:
     return changed(message, kept) if message.role == "user" and 0 < len(kept) < len(message.blocks) else message
 
 
-class NearlyFull:
-    """core.agent.Interceptor: warns once when the window is filling, before ``trigger`` of it is reached, and again
+class NearlyFull(Interceptor):
+    """Warns once when the window is filling, before ``trigger`` of it is reached, and again
     after it was emptier. ``automatic``: the conversation is then compressed."""
 
     def __init__(self, gauge: Gauge, trigger: float, *, automatic: bool) -> None:
@@ -100,9 +98,6 @@ class NearlyFull:
             )
             branch.emit(Steered(reminder(f"{_FULL} {share:.0%} full. {what}")))
 
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing."""
-
 
 Judge: TypeAlias = Callable[[str, str, str], Awaitable[tuple[str, SideRequest]]]
 """Returns a small model's answer to a system prompt and a text for a purpose, and its cost. Raises ProviderError."""
@@ -120,16 +115,13 @@ Judge what was expected, not style. When in doubt, reply OK."""
 _MARKS = CONTROL | {"answer"}
 
 
-class GoalCheck:
-    """core.agent.Interceptor: an answer that lacks something of ``expected`` is sent back; the second one ends the
+class GoalCheck(Interceptor):
+    """An answer that lacks something of ``expected`` is sent back; the second one ends the
     turn. ``ask``: a small model. If it does not answer, the answer is accepted."""
 
     def __init__(self, expected: str, ask: Judge) -> None:
         self._expected = expected
         self._ask = ask
-
-    async def before(self, branch: Branch) -> None:
-        """Do nothing: there is no answer yet."""
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Post a note with the missing points. Raises StopTurn when something is still missing."""
@@ -196,8 +188,8 @@ class SessionSpending:
             self.estimated += usage.estimated
 
 
-class BudgetLimits:
-    """core.agent.Interceptor: stops the turn before a request once a limit is reached."""
+class BudgetLimits(Interceptor):
+    """Stops the turn before a request once a limit is reached."""
 
     def __init__(
         self, spending: SessionSpending, model: Callable[[], ModelInfo], max_cost: float | None, max_tokens: int | None
@@ -224,9 +216,6 @@ class BudgetLimits:
             used = f"{about}{spent.tokens:,}{why}"
             text = f"Stopped at the limit of {self._max_tokens:,} tokens: this session has used {used}."
             raise BudgetUsed(text, "Raise max_tokens, or open the session again.")
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing: an answer is kept."""
 
     def _tell(self, branch: Branch) -> None:
         """Say once that a limit uses estimates."""

@@ -25,8 +25,8 @@ from ba_tui.core.values import frozen
 from ba_tui.providers.credentials import BoundKey, KeyedEndpoint
 from ba_tui.providers.faults import ModelService, check_key, from_network, from_response
 from ba_tui.providers.http import http_client
-from ba_tui.providers.wire.shapes import fields, items
-from ba_tui.providers.wire.sse import ReplyBuilder, chunks
+from ba_tui.providers.shapes import fields, items
+from ba_tui.providers.sse import ReplyBuilder, chunks
 
 AT_ONCE = 100_000
 """Characters that are encoded on the event loop; more are encoded in a thread."""

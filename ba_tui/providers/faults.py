@@ -30,7 +30,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line, sentence
 from ba_tui.core.values import frozen
-from ba_tui.providers.wire.shapes import decode, fields, items, text_of
+from ba_tui.providers.shapes import decode, fields, items, text_of
 
 LONGEST = 300
 READ = 4_000

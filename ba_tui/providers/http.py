@@ -16,7 +16,7 @@ import httpx2
 from ba_tui.core.errors import UsageError
 from ba_tui.core.values import frozen
 from ba_tui.providers.faults import is_loopback
-from ba_tui.providers.wire.shapes import ERROR
+from ba_tui.providers.shapes import ERROR
 
 # An early connection is opened before the first request: name, TCP and TLS, no HTTP. It belongs to the event loop that
 # will use it. If it fails, the request connects again and reports the error.

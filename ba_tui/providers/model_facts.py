@@ -22,7 +22,7 @@ from ba_tui.core.provider import Prices
 from ba_tui.core.values import frozen
 from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.faults import ModelService, check_key, is_loopback
-from ba_tui.providers.wire.shapes import decode, fields, text_of
+from ba_tui.providers.shapes import decode, fields, text_of
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"

@@ -43,7 +43,7 @@ from ba_tui.providers.model_facts import (
     switch,
     within,
 )
-from ba_tui.providers.wire.shapes import decode, fields, items, text_of
+from ba_tui.providers.shapes import decode, fields, items, text_of
 from ba_tui.settings import ModelProfile
 
 # Answers become facts by the field names of the vendors' documentation. None of these functions raises.
@@ -97,7 +97,6 @@ def ollama_show(answer: object, host: str, name: str, loaded: object = None) -> 
     ``num_ctx`` of its Modelfile. Without both it is unknown before the first request.
     """
     doubts, told = Doubts(), fields(answer)
-    info = fields(told.get("model_info"))
     info = fields(told.get("model_info"))
     trained = next((info[key] for key in info if key.endswith(".context_length")), None)
     set_to = _parameter(text_of(told.get("parameters")), "num_ctx")

@@ -30,8 +30,8 @@ from ba_tui.features.compat.claude import host, lines
 from ba_tui.features.plans.engine import flow_files
 from ba_tui.features.teams.cli import application as team
 from ba_tui.guide import Guide
+from ba_tui.providers import anthropic
 from ba_tui.providers.catalog import chosen_catalog
-from ba_tui.providers.wire import anthropic_wire
 from ba_tui.resources import bundled, places
 from ba_tui.settings.sections.tools import HOOK_EVENTS
 from tests.house.pages import CHECKOUT, DOCUMENTS, FOLDER, PAGES, Block, blocks, commands, spans
@@ -45,7 +45,7 @@ WIDEST_CODE = 70
 GUIDE = Guide()
 TOPICS = {page.topic for page in GUIDE.pages}
 SETTINGS = {key for key, *_ in described()}
-FIELDS = (headless, team, run_result, host, host, lines, anthropic_wire, flow_files)
+FIELDS = (headless, team, run_result, host, host, lines, anthropic, flow_files)
 """Modules that write or read the fields of JSON that pages name."""
 PATHS = ("/v1/models", "/props", "/api/show", "/tmp", "/dev/shm")
 EXAMPLES = {"ask_team", "borrow_tool", "run_skill_script", "word_count", "node_modules", "allowed_tools"}

@@ -18,7 +18,7 @@ from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.credentials import BoundKey
 from ba_tui.providers.openai_compat import OpenAIProvider
 from ba_tui.providers.scripted import ModelScript, ScriptedProvider
-from ba_tui.providers.wire.sse import ReplyBuilder
+from ba_tui.providers.sse import ReplyBuilder
 from tests.loopback import ModelServer, Raw
 from tests.loopback.fixtures import model_server
 from tests.loopback.hostile import HostileServer

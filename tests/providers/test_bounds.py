@@ -16,13 +16,13 @@ from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Reque
 from ba_tui.core.events import Retrying, TextDelta
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers import anthropic, openai_compat, shapes
 from ba_tui.providers.connection import Transfer
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.http import ModelClient
 from ba_tui.providers.pipeline import Retries
-from ba_tui.providers.wire import anthropic_wire, openai_wire, shapes
-from ba_tui.providers.wire.shapes import decode
-from ba_tui.providers.wire.sse import chunks
+from ba_tui.providers.shapes import decode
+from ba_tui.providers.sse import chunks
 from tests.loopback.hostile import JSON, OK, SSE, HostileServer, Play, Repeated, answer, drip, endless
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, delta, until_error
 
@@ -230,7 +230,7 @@ async def test_headers_that_drip_end_with_the_request(head: bytes) -> None:
 
 async def test_keys_have_their_turn_while_much_comes_at_once(vendor: str) -> None:
     text = spoken(vendor, "word ")
-    assembly: Any = (anthropic_wire.AnthropicReply if vendor == "anthropic" else openai_wire.OpenAIReply)(
+    assembly: Any = (anthropic.AnthropicReply if vendor == "anthropic" else openai_compat.OpenAIReply)(
         CLAUDE if vendor == "anthropic" else GPT, SERVICE
     )
     turns = 0
@@ -260,7 +260,7 @@ async def test_keys_have_their_turn_while_much_comes_at_once(vendor: str) -> Non
     ],
 )
 def test_pieces_of_reasoning_are_joined_as_they_come(given: list[dict[str, Any]]) -> None:
-    assembly = openai_wire.OpenAIReply(GPT, SERVICE)
+    assembly = openai_compat.OpenAIReply(GPT, SERVICE)
     for detail in given:
         list(assembly.feed("", delta(reasoning_details=[detail])))
     list(assembly.feed("", delta("stop", content="x")))

@@ -18,8 +18,8 @@ from ba_tui.core.messages import (
     user,
 )
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers import openai_compat
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire import openai_wire
 from tests.loopback import ModelServer
 from tests.providers.conftest import GPT, NOW, Connect, call, collect, delta, events, until_error, whole_answer
 
@@ -37,9 +37,9 @@ def test_what_a_server_adds_to_a_call_goes_back_with_it() -> None:
         "extra_content": {"google": {"thought_signature": "abc"}},
     }
     answer = {"choices": [{"message": {"tool_calls": [raw]}, "finish_reason": "tool_calls"}]}
-    message = whole_answer(openai_wire.OpenAIReply(GPT, SERVICE), answer)
+    message = whole_answer(openai_compat.OpenAIReply(GPT, SERVICE), answer)
     assert message.calls == (ToolUse("c1", "now", {}),)
-    sent = json.loads(openai_wire.encode_message(message, GPT, "reasoning_content"))
+    sent = json.loads(openai_compat.encode_message(message, GPT, "reasoning_content"))
     assert sent["tool_calls"] == [raw]
 
 
@@ -187,7 +187,7 @@ async def test_other_choices_are_left_alone(model_server: START, connect: Connec
     ],
 )  # fmt: skip
 def test_usage_counts_each_token_once(wire: dict[str, Any], expected: Usage) -> None:
-    assert openai_wire.usage_from_wire(wire) == expected
+    assert openai_compat.usage_from_wire(wire) == expected
 
 
 async def test_usage_may_come_in_an_extra_of_groq(model_server: START, connect: Connect) -> None:

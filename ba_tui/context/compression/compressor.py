@@ -1,5 +1,4 @@
-"""When a conversation is compressed and by which strategy, and how full the window is afterwards:
-core.agent.Interceptor.
+"""When a conversation is compressed and by which strategy, and how full the window is afterwards.
 
 The strategies are in ``strategies``. A prompt that a provider refuses as too long is compressed by ``shorten``.
 """
@@ -18,6 +17,7 @@ from ba_tui.context.compression.gauge import Gauge, uncounted
 from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
 from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
 from ba_tui.context.reminders import without_stale
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
 from ba_tui.core.messages import Message, Usage
@@ -128,7 +128,7 @@ class Task:
     limit: int
 
 
-class Compressor:
+class Compressor(Interceptor):
     """Compresses one conversation and those of its sub-agents."""
 
     def __init__(self, choices: CompressionSettings, context: CompressorContext) -> None:
@@ -161,9 +161,6 @@ class Compressor:
             self._again.discard(branch.name)
             for note in self._context.again(transcript):
                 branch.emit(Steered(note))
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Do nothing: a summary that is being written may be used in the next turn."""
 
     async def _make_room(self, branch: Branch, used: int) -> None:
         # Not tried again for every further message.

@@ -28,9 +28,9 @@ from ba_tui.providers.local.model_files import (
     short_prompt,
 )
 from ba_tui.providers.openai_compat import OpenAIProvider
+from ba_tui.providers.shapes import fields, items, text_of
 from ba_tui.providers.text_calls.prompts import Form, call_text, example, final_text
 from ba_tui.providers.text_calls.text_tools import TextTools
-from ba_tui.providers.wire.shapes import fields, items, text_of
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BadRequest, ContextOverflow, ModelNotFound, ProviderError, ServerOverloaded, StorageError
 from ba_tui.core.events import Notice, TextDelta
 from ba_tui.core.messages import Message
@@ -25,7 +26,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.providers.wire.shapes import arguments, fields, items, text_of
+from ba_tui.providers.shapes import arguments, fields, items, text_of
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 if TYPE_CHECKING:
@@ -334,14 +335,11 @@ def _fits(args: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     return set(items(schema.get("required"))) <= args.keys() and strangers <= len(args) - strangers
 
 
-class WrittenCallWarning:
-    """core.agent.Interceptor: warns the user when the model wrote a tool call as text, which ends the turn."""
+class WrittenCallWarning(Interceptor):
+    """Warns the user when the model wrote a tool call as text, which ends the turn."""
 
     def __init__(self, tools: Callable[[], Sequence[Tool]]) -> None:
         self._tools = tools
-
-    async def before(self, branch: Branch) -> None:
-        """Do nothing before a request."""
 
     async def after(self, reply: Message, branch: Branch) -> None:
         if not (name := call_in_text(reply.text, self._tools())):

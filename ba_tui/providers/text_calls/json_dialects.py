@@ -13,7 +13,7 @@ from typing import Any, NoReturn, SupportsIndex, cast
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.providers.wire.shapes import DEEPEST
+from ba_tui.providers.shapes import DEEPEST
 
 LONGEST = 60_000
 """Characters that are repaired at most: the time may grow with their square."""

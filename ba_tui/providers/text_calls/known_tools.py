@@ -14,8 +14,8 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import did_you_mean, sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
+from ba_tui.providers.shapes import decode, fields, items, text_of
 from ba_tui.providers.text_calls.json_dialects import JsonDecoder
-from ba_tui.providers.wire.shapes import decode, fields, items, text_of
 
 Given: TypeAlias = "dict[str, Any] | str | None"
 """Arguments as they were written: by name, as one text, or none."""

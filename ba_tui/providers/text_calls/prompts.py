@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from ba_tui.core.messages import Block, Message, Opaque, Text, Thinking, ToolOutput, ToolUse, user
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
+from ba_tui.providers.shapes import fields, items, text_of
 from ba_tui.providers.text_calls.known_tools import RequestTools
 from ba_tui.providers.text_calls.replies import PARAMETER, command_tool
-from ba_tui.providers.wire.shapes import fields, items, text_of
 from ba_tui.resources import bundled
 
 # Forms of calls that models can be asked for; ``replies`` parses many more.

@@ -13,11 +13,11 @@ from ba_tui.core.errors import AuthFailed, ConnectionLost, ProviderError, RateLi
 from ba_tui.core.events import TextDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers import anthropic, openai_compat
 from ba_tui.providers.faults import ModelService, from_response
 from ba_tui.providers.scripted import ScriptedCall, Step
-from ba_tui.providers.wire import anthropic_wire, openai_wire
-from ba_tui.providers.wire.shapes import decode
-from ba_tui.providers.wire.sse import EventDecoder, chunks
+from ba_tui.providers.shapes import decode
+from ba_tui.providers.sse import EventDecoder, chunks
 from tests.loopback import ModelServer, Raw, formats
 from tests.loopback.replies import JSON
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, delta, until_error, whole_answer
@@ -60,9 +60,9 @@ async def read(vendor: str, body: bytes, piece: int = 0) -> tuple[list[Any], Pro
     return await until_error(answer())
 
 
-def assembly_of(vendor: str) -> anthropic_wire.AnthropicReply | openai_wire.OpenAIReply:
-    anthropic = vendor == "anthropic"
-    return anthropic_wire.AnthropicReply(CLAUDE, SERVICE) if anthropic else openai_wire.OpenAIReply(GPT, SERVICE)
+def assembly_of(vendor: str) -> anthropic.AnthropicReply | openai_compat.OpenAIReply:
+    claude = vendor == "anthropic"
+    return anthropic.AnthropicReply(CLAUDE, SERVICE) if claude else openai_compat.OpenAIReply(GPT, SERVICE)
 
 
 @pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
@@ -276,7 +276,7 @@ def test_arguments_that_are_nested_as_nobody_means_are_none(vendor: str, levels:
 def test_calls_of_one_answer_can_be_told_apart(id: str | None) -> None:
     uses = [{"type": "tool_use", "id": id, "name": "now", "input": {}} for _ in range(2)]
     message, shown = answer("anthropic", [*(opened(at, **use) for at, use in enumerate(uses)), END])
-    whole = whole_answer(anthropic_wire.AnthropicReply(CLAUDE, SERVICE), {"content": uses})
+    whole = whole_answer(anthropic.AnthropicReply(CLAUDE, SERVICE), {"content": uses})
     for calls in (message.calls, whole.calls):
         assert len({use.id for use in calls}) == 2
         assert all(use.id for use in calls)
@@ -357,7 +357,7 @@ def test_reasoning_that_comes_in_details_alone_is_shown_and_goes_back_merged() -
         ],
     )
     assert message.blocks[0] == Thinking("Hm")
-    sent = json.loads(openai_wire.encode_message(message, GPT, "reasoning_content"))
+    sent = json.loads(openai_compat.encode_message(message, GPT, "reasoning_content"))
     assert sent["reasoning_details"] == [
         {**piece, "text": "Hm", "signature": "s"},
         {"type": "reasoning.encrypted", "data": "e1"},
@@ -396,8 +396,8 @@ def test_usage_stands_in_many_places(events: list[Any], expected: Usage | None) 
 def test_a_name_that_no_vendor_takes_back_does_not_end_the_conversation(name: str) -> None:
     message = Message("assistant", (ToolUse("1", name, {}),))
     for sent in (
-        json.loads(anthropic_wire.encode_message(message, CLAUDE))["content"][0],
-        json.loads(openai_wire.encode_message(message, GPT, "reasoning_content"))["tool_calls"][0]["function"],
+        json.loads(anthropic.encode_message(message, CLAUDE))["content"][0],
+        json.loads(openai_compat.encode_message(message, GPT, "reasoning_content"))["tool_calls"][0]["function"],
     ):
         assert 1 <= len(sent["name"]) <= 64
         assert sent["name"].replace("_", "a").replace("-", "a").isalnum()

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from ba_tui.core.events import ToolInputDelta
 from ba_tui.core.messages import Message
+from ba_tui.providers import openai_compat
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire import openai_wire
 from tests.providers.conftest import GPT, call, delta
 
 SERVICE = ModelService("Test", "KEY", "http://127.0.0.1", "m")
 
 
 def answer(events: list[Any]) -> tuple[Message, list[Any]]:
-    assembly = openai_wire.OpenAIReply(GPT, SERVICE)
+    assembly = openai_compat.OpenAIReply(GPT, SERVICE)
     shown = [chunk for event in events for chunk in assembly.feed("", json.loads(json.dumps(event)))]
     return assembly.finish(), shown
 

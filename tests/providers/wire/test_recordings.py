@@ -13,10 +13,10 @@ from ba_tui.core.errors import AuthFailed, BadRequest, ModelNotFound, ProviderEr
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers import anthropic, openai_compat
+from ba_tui.providers.anthropic import AnthropicReply, block_to_wire
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire import anthropic_wire, openai_wire
-from ba_tui.providers.wire.anthropic_wire import AnthropicReply, block_to_wire
-from ba_tui.providers.wire.shapes import arguments
+from ba_tui.providers.shapes import arguments
 from tests.loopback import ModelServer, Raw
 from tests.loopback.replies import JSON, Pace
 from tests.providers.conftest import CLAUDE, NOW, Connect, until_error, whole_answer
@@ -75,7 +75,7 @@ def assert_like_anthropics(message: Message, expected: dict[str, Any]) -> None:
         if block["type"] == "text" and not block.get("citations"):
             block.pop("citations", None)
     assert as_recorded(message) == wanted
-    assert message.stop == anthropic_wire.STOPS[expected["stop_reason"]]
+    assert message.stop == anthropic.STOPS[expected["stop_reason"]]
     used = expected["usage"]
     assert message.usage is not None
     assert message.usage.output == used["output_tokens"]
@@ -89,7 +89,7 @@ def assert_like_openais(message: Message, expected: dict[str, Any]) -> None:
     assert "".join(b.thinking for b in message.blocks if isinstance(b, Thinking)) == expected["reasoning"]
     calls = [(call.id, call.name, (call.input, call.malformed)) for call in message.calls]
     assert calls == [(call["id"], call["name"], arguments(call["arguments"])) for call in expected["tool_calls"]]
-    assert message.stop == openai_wire.STOPS[expected["finish_reason"]]
+    assert message.stop == openai_compat.STOPS[expected["finish_reason"]]
     used = expected["usage"]
     assert message.usage is not None
     assert message.usage.prompt == used["prompt_tokens"]

@@ -16,9 +16,9 @@ from ba_tui.core.errors import AnswerTooLarge, BadRequest, ConnectionLost, Provi
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.provider import ReplyChunk
+from ba_tui.providers import sse
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire import sse
-from ba_tui.providers.wire.sse import LINE, EventDecoder, chunks
+from ba_tui.providers.sse import LINE, EventDecoder, chunks
 from tests.providers.conftest import until_error
 
 LINES = st.lists(

@@ -15,8 +15,8 @@ from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.faults import ModelService
-from ba_tui.providers.wire.shapes import SILENCES
-from ba_tui.providers.wire.sse import GRACE, PAUSE, REST, SLICE, SMALL, WAITED, chunks
+from ba_tui.providers.shapes import SILENCES
+from ba_tui.providers.sse import GRACE, PAUSE, REST, SLICE, SMALL, WAITED, chunks
 from tests.providers.conftest import until_error
 from tests.providers.wire.leaping import Leaping, LeapingLoop, leaping
 from tests.providers.wire.test_sse import WORD, Words, event

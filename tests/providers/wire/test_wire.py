@@ -29,9 +29,9 @@ from ba_tui.core.messages import (
     user,
 )
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers import anthropic, openai_compat
 from ba_tui.providers.faults import ModelService
 from ba_tui.providers.scripted import Step
-from ba_tui.providers.wire import anthropic_wire, openai_wire
 from tests.loopback import ModelServer, Raw, formats
 from tests.providers.conftest import CLAUDE, GPT, NOW, Connect, call, collect, delta, events, whole_answer
 
@@ -67,7 +67,7 @@ anthropic_blocks: st.SearchStrategy[Block] = st.one_of(
 @given(answers=st.lists(outputs, min_size=1, max_size=3), text=st.lists(said, max_size=2))
 def test_completion_observations_come_back_the_same(answers: list[ToolOutput], text: list[str]) -> None:
     message = Message("user", (*answers, *map(Text, text)))
-    sent = json.loads(b"[" + openai_wire.encode_message(message, GPT, "reasoning_content") + b"]")
+    sent = json.loads(b"[" + openai_compat.encode_message(message, GPT, "reasoning_content") + b"]")
     told = [wire for wire in sent if wire["role"] == "tool"]
     assert [(wire["tool_call_id"], wire["content"]) for wire in told] == [(a.tool_use_id, a.content) for a in answers]
     rest = sent[len(told) :]
@@ -82,16 +82,16 @@ def _quoted(text: str) -> str:
 @settings(deadline=None)
 @given(block=anthropic_blocks)
 def test_messages_blocks_come_back_the_same(block: Block) -> None:
-    wire = anthropic_wire.block_to_wire(block, own=True, model=CLAUDE)
+    wire = anthropic.block_to_wire(block, own=True, model=CLAUDE)
     assert wire is not None
-    assert anthropic_wire.block_from_wire(json.loads(json.dumps(wire))) == block
+    assert anthropic.block_from_wire(json.loads(json.dumps(wire))) == block
 
 
 def back_from_openai(body: bytes) -> Message:
     """What an answer would be that says exactly what we sent."""
     sent = json.loads(body)
     answer = {"choices": [{"index": 0, "message": sent, "finish_reason": "stop"}]}
-    return whole_answer(openai_wire.OpenAIReply(GPT, SERVICE), answer)
+    return whole_answer(openai_compat.OpenAIReply(GPT, SERVICE), answer)
 
 
 @settings(deadline=None)
@@ -102,10 +102,10 @@ def back_from_openai(body: bytes) -> Message:
     field=st.sampled_from(["reasoning_content", "reasoning", "content"]),
 )
 def test_completion_answers_come_back_the_same(
-    thinking: list[Thinking], text: list[Text], uses: list[ToolUse], field: openai_wire.ReasoningField
+    thinking: list[Thinking], text: list[Text], uses: list[ToolUse], field: openai_compat.ReasoningField
 ) -> None:
     blocks = (*thinking, *text, *uses)
-    body = openai_wire.encode_message(Message("assistant", blocks, model=GPT.id), GPT, field)
+    body = openai_compat.encode_message(Message("assistant", blocks, model=GPT.id), GPT, field)
     if not text and not uses:
         assert body == b""
     else:
@@ -245,16 +245,16 @@ async def test_a_whole_answer_instead_of_a_stream_is_read(model_server: START, c
 @given(wire=st.dictionaries(words, plain, max_size=4) | st.fixed_dictionaries({"type": words, "delta": plain}))
 def test_events_of_any_shape_do_not_trip_us(wire: dict[str, Any]) -> None:
     for kind in ("message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"):
-        assembly = anthropic_wire.AnthropicReply(CLAUDE, SERVICE)
+        assembly = anthropic.AnthropicReply(CLAUDE, SERVICE)
         with contextlib.suppress(ProviderError):
             list(assembly.feed(kind, {**wire, "type": kind}))
             list(assembly.feed(kind, {"type": "content_block_start", "content_block": wire}))
             list(assembly.feed(kind, {"type": "message_stop"}))
-            assert isinstance(anthropic_wire.encode_message(assembly.finish(), CLAUDE), bytes)
+            assert isinstance(anthropic.encode_message(assembly.finish(), CLAUDE), bytes)
     if "error" not in wire:
-        reply = openai_wire.OpenAIReply(GPT, SERVICE)
+        reply = openai_compat.OpenAIReply(GPT, SERVICE)
         chunks = list(reply.feed("", {"choices": [wire, {"delta": wire, "finish_reason": "stop"}]}))
         message = reply.finish()
         assert message.text == "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
-        body = openai_wire.encode_message(message, GPT, "reasoning_content")
+        body = openai_compat.encode_message(message, GPT, "reasoning_content")
         assert body == b"" or json.loads(body)["role"] == "assistant"

@@ -1,6 +1,6 @@
 """Server-sent events: from the bytes of a response, in pieces of any size, to chunks.
 
-A ReplyBuilder of anthropic_wire or openai_wire interprets the events.
+A ReplyBuilder of anthropic or openai_compat interprets the events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ba_tui.core.events import TextDelta, ThinkingDelta, ToolInputDelta
 from ba_tui.core.messages import Message
 from ba_tui.core.provider import ReplyChunk
 from ba_tui.providers.faults import ModelService, from_body, from_network
-from ba_tui.providers.wire.shapes import ERROR, EVENT, MB, RESPONSE, SILENCES, decode, fields, too_large
+from ba_tui.providers.shapes import ERROR, EVENT, MB, RESPONSE, SILENCES, decode, fields, too_large
 
 log = logging.getLogger(__name__)
 DONE = "[DONE]"

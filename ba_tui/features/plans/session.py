@@ -55,7 +55,7 @@ class Workflows:
     def _loaded(self) -> ToolsFound:
         # Templates take 20 ms to load, and most users have no workflows.
         from ba_tui.features.plans.engine.flow_files import load_flows  # noqa: PLC0415
-        from ba_tui.features.plans.tools.flows import flow_tools  # noqa: PLC0415
+        from ba_tui.features.plans.engine.flow_run import flow_tools  # noqa: PLC0415
 
         flows, broken = load_flows(self._folders, self._read)
         made, wrong = flow_tools(flows, self._tools(), self._tools, self._results)

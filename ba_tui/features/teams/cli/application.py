@@ -30,9 +30,8 @@ from ba_tui.core.turn import Turn
 from ba_tui.faces.headless import Printer, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, USAGE, RunResult
 from ba_tui.features.teams.cli.worker import team_settings
-from ba_tui.features.teams.engine.open_bus import open_bus
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
-from ba_tui.features.teams.engine.over_redis.membership import Membership
+from ba_tui.features.teams.engine.over_redis.membership import Membership, open_bus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
 from ba_tui.features.teams.engine.over_redis.state import dead_letters, publish_revoked
 from ba_tui.features.teams.engine.roles import Roles

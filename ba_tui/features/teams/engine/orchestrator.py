@@ -35,11 +35,10 @@ from ba_tui.features.teams.engine.jobs import (
     verifying,
 )
 from ba_tui.features.teams.engine.leases import Borrower, Lender, LenderTools
-from ba_tui.features.teams.engine.local_members import LocalMember, RunTask
+from ba_tui.features.teams.engine.local_members import LocalMember, RunTask, Seat
 from ba_tui.features.teams.engine.messages import LEAD, lead_of, may_send
 from ba_tui.features.teams.engine.patterns import Answer, awarded, committee, hierarchical
 from ba_tui.features.teams.engine.roles import best_role
-from ba_tui.features.teams.engine.seats import Seat
 from ba_tui.features.teams.engine.shared_context import Items, MemoryItems, SharedContext
 from ba_tui.features.teams.engine.watching import TeamState, TeamWatch
 

@@ -41,8 +41,8 @@ from ba_tui.features.teams.engine.conflicts import camps
 from ba_tui.features.teams.engine.desk import shared_before
 from ba_tui.features.teams.engine.jobs import Assignment, HandingOut, continued
 from ba_tui.features.teams.engine.leases import At, LenderTools
+from ba_tui.features.teams.engine.local_members import Seat
 from ba_tui.features.teams.engine.messages import Content, TaskRequest, cleaned, may_send
-from ba_tui.features.teams.engine.open_bus import accepted_of, items_of, open_bus
 from ba_tui.features.teams.engine.orchestrator import (
     COORDINATOR,
     Carrying,
@@ -56,10 +56,10 @@ from ba_tui.features.teams.engine.orchestrator import (
     stated_before,
 )
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
+from ba_tui.features.teams.engine.over_redis.membership import accepted_of, items_of, open_bus
 from ba_tui.features.teams.engine.over_redis.server import ServerAway
 from ba_tui.features.teams.engine.over_redis.state import publish_revoked
 from ba_tui.features.teams.engine.roles import Roles, member_spec
-from ba_tui.features.teams.engine.seats import Seat
 from ba_tui.features.teams.tools.forming import Assessment, assessed, of_team, planned_in_a_row
 from ba_tui.features.teams.tools.seating import ConflictEscalation, Seats, TeamScope
 from ba_tui.processes.programs import BriefRun, run_in_thread

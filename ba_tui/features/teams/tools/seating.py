@@ -26,8 +26,8 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.session_scope import ModelRequests
 
 if TYPE_CHECKING:
+    from ba_tui.features.teams.engine.local_members import Seat
     from ba_tui.features.teams.engine.orchestrator import Planning
-    from ba_tui.features.teams.engine.seats import Seat
 
 
 _NONE = ToolsFound()

@@ -1,4 +1,4 @@
-"""Questions as memory reads them, and how well an entry answers one: signals, each from 0 to about 1, and their weighted sum.
+"""Questions as memory reads them, and how well an entry answers one: signals, each from 0 to about 1, and their sum.
 
 Pure. The weights are in ``recall``; ``python -m tests.eval.memory`` measures the benefit of each signal.
 """

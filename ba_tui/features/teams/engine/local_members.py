@@ -17,12 +17,14 @@ from ba_tui.core.agent import ChildResult
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.agents import RunningAgent
 from ba_tui.core.teamwork import EVERYBODY, AgentActivity, AgentMessage, MessageType, Role
+from ba_tui.core.text.patterns import regex
 from ba_tui.features.teams.engine.bus import Delivery, MessageBus
 from ba_tui.features.teams.engine.facts import facts_in, key_of
 from ba_tui.features.teams.engine.leases import Borrower, Lease, Lender, asks_lender
 from ba_tui.features.teams.engine.messages import (
     TAKERS,
     WORKERS,
+    Bid,
     Content,
     ContextRequest,
     Heartbeat,
@@ -40,7 +42,6 @@ from ba_tui.features.teams.engine.messages import (
     work_topic,
 )
 from ba_tui.features.teams.engine.messages import Outcome as MessageOutcome
-from ba_tui.features.teams.engine.patterns import offer
 from ba_tui.features.teams.engine.shared_context import Item, SharedContext
 
 NEWS = 100
@@ -147,7 +148,7 @@ class LocalMember:
         seat: Seat,
         bus: MessageBus,
         do: RunTask,
-        running: Callable[[], list[RunningAgent]],
+        running: Callable[[], Sequence[RunningAgent]],
         lender: Lender | None = None,
     ) -> None:
         self.name = seat.member
@@ -306,3 +307,29 @@ def response_of(request: TaskRequest, work: asyncio.Task[ChildResult], name: str
         tokens=result.usage.prompt + result.usage.output,
         seconds=seconds,
     )
+
+
+LOOP_SECONDS = 8.0
+"""Estimated seconds of one model request; used only to compare bids."""
+_WORD = regex(r"[^\W_]{3,}")
+
+
+def offer(role: Role, task: str, work: str, *, busy: bool) -> Bid:
+    """Return the bid of a member of ``role`` for ``work``: how well its words fit, and its maximum duration.
+
+    ``cost`` is 1 for the session's model, else the limit of the role's budget.
+    """
+    wanted = {word.casefold() for word in _WORD.findall(work)}
+    offered = [word.casefold() for word in _WORD.findall(" ".join((role.name, *role.capabilities)))]
+    described = {word.casefold() for word in _WORD.findall(role.description)}
+    exact = {word for word in wanted if any(_alike(word, other) for other in offered)}
+    loose = {word for word in wanted - exact if any(_alike(word, other) for other in described)}
+    fit = (len(exact) + len(loose) / 2) / (1 + len(exact) + len(loose))
+    quality = min(1.0, 0.8 * fit + 0.2 * role.authority)
+    seconds = role.max_loops * LOOP_SECONDS * (2 if busy else 1)
+    cost = role.budget.cost if role.budget and role.budget.cost is not None else 1.0
+    return Bid(task, cost, quality, seconds, reason=", ".join(sorted(exact | loose)) or "no word of the task fits")
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or (len(one) > 3 and len(other) > 3 and (one.startswith(other) or other.startswith(one)))

@@ -1,4 +1,4 @@
-"""The command of teams, and the screen of a team: its members and their activities, conflicts and settlements, and a log of the messages.
+"""The command of teams, and the screen of a team: its members, its conflicts and settlements, and a log of messages.
 
 Live and from the journal. Heartbeats are not listed: the time of silence is shown after a member's name.
 """

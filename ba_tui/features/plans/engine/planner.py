@@ -1,4 +1,4 @@
-"""Makes plans: asks a model for one, checks it, returns it once with all faults, and repairs the rest.
+"""Makes plans: asks a model for one, checks it, returns it once with all faults, repairs the rest, and asks the user.
 
 The model is asked through a callable; ``plan_run`` executes plans.
 """
@@ -8,16 +8,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from ba_tui.core.errors import BaError
-from ba_tui.core.messages import Message, Text, ToolOutput, user
-from ba_tui.core.results import ToolResult
-from ba_tui.core.teamwork import Plan, PlanTask, SubTask
+from ba_tui.core.errors import BaError, UsageError
+from ba_tui.core.events import Notice, PlanChanged
+from ba_tui.core.messages import Message, Text, ToolOutput, clean_text, user
+from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import PlanGraph, ToolResult
+from ba_tui.core.teamwork import Plan, PlanState, PlanTask, SubTask
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import CONTROL, neutralized
-from ba_tui.core.text.wording import clipped, count, one_line
+from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.tool import Call, Tool
+from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.drafts import (
     MOST,
@@ -31,6 +34,9 @@ from ba_tui.features.plans.engine.drafts import (
     tidied,
     written,
 )
+from ba_tui.features.plans.engine.filling import refused
+from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL, PlanScope
+from ba_tui.features.plans.engine.plan_run import fresh
 
 WORKFLOWS = "workflows"
 """The category of tools that are workflows."""
@@ -308,3 +314,116 @@ def _uncovered(plan: Plan, found: WrittenPlan) -> list[str]:
     named = dict.fromkeys(quoted or file for quoted, file in _NAMED.findall(plan.task.original_query))
     missing = [name for name in named if name.casefold() not in said]
     return [*notes, *(f"The request names {name}, and no step does." for name in missing[:3])]
+
+
+CARRY_OUT = "Carry out this plan?"
+ROUNDS = 10
+"""Maximum number of times that the user may send a plan back."""
+
+
+@frozen
+class AgreedPlan:
+    """``plan`` as approved, or as it was when it was not approved: its state says which."""
+
+    plan: Plan
+    notes: tuple[str, ...] = ()
+
+
+@frozen
+class PlanContext:
+    """Context of one plan: the agent's branch, who is asked, the call that runs it ("" if none), and the user's
+    messages that wait to join the branch meanwhile.
+    """
+
+    branch: Branch
+    ask: Callable[[Question], Awaitable[Reply]]
+    call_id: str = ""
+    words: Callable[[], Sequence[str]] = tuple[str]
+
+    def question(self, kind: Literal["choice", "plan"], text: str, preview: PlanGraph | None = None) -> Question:
+        """Return a question about the plan, asked by the call that runs it."""
+        tool = PLAN_TOOL if self.call_id else ""
+        return Question(kind, text, call_id=self.call_id, tool=tool, preview=preview)
+
+
+class Agreement:
+    """The user's agreement on a plan. ``tools``: those that a step may call directly."""
+
+    def __init__(self, planner: Planner, tools: Sequence[Tool], scope: PlanScope, context: PlanContext) -> None:
+        self._planner = planner
+        self._tools = tools
+        self._mode = scope.mode
+        self._attended = scope.attended
+        self._dry = scope.mode.on
+        """In plan mode nothing may be executed without approval."""
+        self._context = context
+        self._branch = context.branch
+
+    async def reach(self, goal: str, context: str, id: str) -> AgreedPlan:
+        """Make a plan for ``goal`` and have it approved. Raises BaError if none can be made."""
+        empty = Plan(id, PlanTask(id, goal, goal, context))
+        self._branch.emit(PlanChanged(empty))
+        draft = await self._planner.create_plan(goal, self._tools, context, may_ask=self._attended)
+        if draft.question and self._attended:
+            answer = await self._context.ask(self._context.question("choice", draft.question))
+            said = clean_text(answer.text).strip() or "The user did not answer; choose what is most likely."
+            context = "\n".join(filter(None, (context, f"Asked: {draft.question} Answer: {said}")))
+            draft = await self._planner.create_plan(goal, self._tools, context, may_ask=False)
+        task = replace(draft.plan.task, id=id, original_query=goal, context=context)
+        plan = replace(draft.plan, id=id, task=task, state="proposed", replans=0)
+        return await self.approve(plan, draft.notes)
+
+    async def approve(self, plan: Plan, notes: tuple[str, ...] = ()) -> AgreedPlan:
+        """Ask about ``plan`` until it is approved or rejected; the user may change it, or describe a change."""
+        for _ in range(ROUNDS):
+            plan = self._now(plan, "proposed")
+            wrong = tuple(map(sentence, refused(plan)))
+            if not self._attended:
+                if self._dry or wrong:
+                    return AgreedPlan(plan, (*wrong, *notes))
+                for text in notes:
+                    self._branch.emit(Notice(sentence(text), "info"))
+                return AgreedPlan(self._now(plan, "approved"), notes)
+            question = self._context.question("plan", CARRY_OUT, PlanGraph(plan, (*wrong, *notes)))
+            reply = await self._context.ask(question)
+            words = clean_text(reply.text).strip()
+            if reply.edited is not None:
+                plan, notes = self._edited(plan, reply)
+                wrong = notes or tuple(map(sentence, refused(plan)))
+            if reply.choice == "deny" and words and reply.by == "person":
+                plan, notes = await self._again(plan, words)
+            elif reply.choice == "deny":
+                return AgreedPlan(self._now(plan, "rejected", words), notes)
+            elif not wrong and self._mode.agreed(reply, branch=self._branch):
+                return AgreedPlan(self._now(plan, "approved"), notes)
+        return AgreedPlan(self._now(plan, "rejected", f"Sent back {ROUNDS} times."), notes)
+
+    async def _again(self, plan: Plan, words: str) -> tuple[Plan, tuple[str, ...]]:
+        """Return the plan that the user asked for. It does not replace a failed one, so it is not counted as a new
+        plan.
+        """
+        draft = await self._planner.replan(plan, f"The user wants another plan and said: {words}", self._tools)
+        task = replace(draft.plan.task, id=plan.task.id, original_query=plan.task.original_query)
+        return replace(draft.plan, id=plan.id, task=task, replans=plan.replans), draft.notes
+
+    def _edited(self, plan: Plan, reply: Reply) -> tuple[Plan, tuple[str, ...]]:
+        """Return the plan as the user edited it. Results of steps can't be edited; an unreadable edit is returned with
+        its error.
+        """
+        from ba_tui.plotting.plans.exports import plan_of  # noqa: PLC0415 - loads pydantic
+
+        try:
+            edited = plan_of(reply.edited or {})
+        except UsageError as error:
+            return plan, (f"Your change could not be read: {error}",)
+        done = {step.id: step for step in plan.subtasks if step.status == "completed"}
+        steps = tuple(
+            done.get(step.id) or (step if step.status == "skipped" else fresh(step)) for step in edited.subtasks
+        )
+        task = replace(edited.task, id=plan.task.id, original_query=plan.task.original_query)
+        return replace(plan, task=task, subtasks=steps), ()
+
+    def _now(self, plan: Plan, state: PlanState, reason: str = "") -> Plan:
+        plan = replace(plan, state=state)
+        self._branch.emit(PlanChanged(plan, reason))
+        return plan

@@ -21,7 +21,7 @@ class Letters:
     """An embedder whose vectors count letters. ``broken`` makes each call fail."""
 
     def __init__(self) -> None:
-        self.traits = Traits("letters", len(_LETTERS), 0.0, 0.9)
+        self.traits = Traits("letters", len(_LETTERS))
         self.broken = False
 
     def entries(self, texts: Sequence[str]) -> Any:

@@ -220,11 +220,10 @@ class Log:
         except OSError:
             return 0
 
-    def rewrite(self, keep: Keep, set_aside: Callable[[bytes], bool] = lambda line: False) -> None:
+    def rewrite(self, keep: Keep) -> None:
         """Replace the file, with each line replaced by the result of ``keep``. Slow: 0.5 s for 100,000 lines.
 
-        Lines that ``set_aside`` accepts are moved to the file of rejected lines. At any time either the old or the new
-        file exists, and lines appended meanwhile are in the new one.
+        At any time either the old or the new file exists, and lines appended meanwhile are in the new one.
 
         Raises:
             StorageError: the old file is unchanged.
@@ -233,7 +232,7 @@ class Log:
             return
         try:
             with self._locked("rewriting"):
-                self._rewrite(_Sieve(keep, set_aside, self.rejected))
+                self._rewrite(keep)
         except OSError as error:
             raise self._unsaved(error) from error
 
@@ -282,7 +281,10 @@ class Log:
         """Return the path of the file for unreadable lines."""
         return self.path.with_suffix(".rejected.jsonl")
 
-    def _rewrite(self, sieve: _Sieve) -> None:
+    def _rewrite(self, keep: Keep) -> None:
+        def kept(line: bytes) -> bytes:
+            return b"" if _is_header(line) else keep(line) or b""
+
         for left in self.path.parent.glob(f".{self.path.name}.*"):
             left.unlink()
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
@@ -291,15 +293,14 @@ class Log:
                 target.write(_header())
                 for line in source:
                     if line.endswith(b"\n"):
-                        target.write(sieve.kept(line))
+                        target.write(kept(line))
                     else:
                         source.seek(-len(line), os.SEEK_CUR)
                         break
                 target.flush()
                 os.fsync(handle)
                 with self._locked("lock"):
-                    target.writelines(sieve.kept(line if line.endswith(b"\n") else line + b"\n") for line in source)
-                    sieve.finish()
+                    target.writelines(kept(line if line.endswith(b"\n") else line + b"\n") for line in source)
                     target.flush()
                     os.fsync(handle)
                     os.replace(name, self.path)  # noqa: PTH105 - a name, not a Path
@@ -339,29 +340,6 @@ class Log:
         else:
             hint = "Try again; what was stored before is safe."
         return StorageError(f"The memory log {self.path} cannot be written: {_why(error)}.", hint)
-
-
-class _Sieve:
-    """Sorts lines in a rewrite."""
-
-    def __init__(self, keep: Keep, set_aside: Callable[[bytes], bool], rejected: Path) -> None:
-        self._keep = keep
-        self._set_aside = set_aside
-        self._rejected = rejected
-        self._bad: list[bytes] = []
-
-    def kept(self, line: bytes) -> bytes:
-        if _is_header(line):
-            return b""
-        if self._set_aside(line):
-            self._bad.append(line)
-            return b""
-        return self._keep(line) or b""
-
-    def finish(self) -> None:
-        """Write the rejected lines before their old file is replaced."""
-        if self._bad:
-            _set_aside(self._rejected, self._bad)
 
 
 def _set_aside(rejected: Path, lines: list[bytes]) -> None:

@@ -119,7 +119,7 @@ class MemoryRecall:
         pinned: list[Entry] = []
         try:
             async with asyncio.timeout(SOON):
-                pinned += await store.catalog.pinned()
+                pinned += await store.pinned()
         except TimeoutError:
             log.warning("pinned memories go with a later prompt: the index is not up to date yet")
         pinned = [each for each in pinned if each.kind == "preference" and each.id not in given]

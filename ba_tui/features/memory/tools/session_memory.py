@@ -108,7 +108,7 @@ class SessionMemory:
         return await self._storing.store.listed(scope, offset, limit)
 
     async def history(self, id: str) -> Sequence[Entry]:
-        return await self._storing.store.catalog.history(id)
+        return await self._storing.store.history(id)
 
     def used(self) -> Sequence[RecalledEntry]:
         return tuple(each for each in self._recalled() if each.entry.id not in self._forgotten)

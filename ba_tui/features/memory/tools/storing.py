@@ -147,7 +147,7 @@ class EntryWriter:
 
     async def _alike(self, entry: Entry) -> tuple[Entry | None, Entry | None]:
         """Return the entry that says the same as ``entry``, and the one that says it with another value."""
-        same = [each for each in await self.store.catalog.same(entry.text) if _same_place(each, entry)]
+        same = [each for each in await self.store.same(entry.text) if _same_place(each, entry)]
         if same:
             return same[0], None
         if entry.kind in _REPORTS:

@@ -9,7 +9,7 @@ import shlex
 import time
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast, get_args
+from typing import Any, ClassVar, TypeAlias, cast, get_args
 
 from textual.binding import Binding, BindingType
 
@@ -27,10 +27,6 @@ from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow
 from ba_tui.faces.tui.screens.live_list import LiveList
 from ba_tui.faces.tui.screens.sheet import app_of
 from ba_tui.features.teams.session import TeamSession
-
-if TYPE_CHECKING:
-    pass
-
 
 Row: TypeAlias = "ListRow[Member | Conflict | AgentMessage]"
 LEAD = regex(r"^lead:[0-9a-f]+")

@@ -210,7 +210,7 @@ class SubAgents:
 
     def effect(self, agent: str) -> Effect:
         """See core.ports.agents.Delegation."""
-        return self._types.effect(self._types.spec(agent))
+        return self._types.effect(self._types.file(agent).spec)
 
     async def run(self, order: Order, parent: Branch) -> ChildResult:
         """See core.ports.agents.Delegation."""
@@ -315,12 +315,12 @@ class SubAgents:
                 raise UsageError(f"{order.resume} still works.", "Wait for its end.")
             past = await asyncio.to_thread(resumable, await scope.history(), order.resume, parent.name)
             kind, transcript, worktree = past.kind, await asyncio.to_thread(past.transcript), past.worktree
-        spec = order.agent
+        spec, asked = order.agent, bool(order.isolation)
         if isinstance(spec, str):
-            spec = await asyncio.to_thread(types.spec, kind)
-        described = isinstance(order.agent, str) and not order.resume
-        asked = order.isolation or (described and await asyncio.to_thread(types.isolated, kind))
-        isolated = _isolated(order, bool(asked), worktree, scope.copies is not None)
+            file = await asyncio.to_thread(types.file, kind)
+            spec = file.spec
+            asked = asked or (file.isolated and not order.resume)
+        isolated = _isolated(order, asked, worktree, scope.copies is not None)
         check_lineage(kind_of(transcript.agent) if transcript else spec.name, parent.name, self._limits.depth)
         parent.state(TypeFailures).check(spec.name)
         most = spec.ceiling.within(READ_ONLY) if scope.reading() else spec.ceiling
@@ -459,7 +459,7 @@ def delegate_task_tool(definition: Definition, agents: SubAgents, types: AgentTy
             isolation=isolation_of(args),
         )
         try:
-            if args.get("background") or await asyncio.to_thread(types.in_background, type_named(args)):
+            if args.get("background") or (await asyncio.to_thread(types.file, type_named(args))).background:
                 return _begun(await agents.start(order, call.branch))
             return report(await agents.run(order, call.branch))
         except BaError as error:

@@ -154,6 +154,16 @@ class Mark:
     offset: int = 0
     guard: bytes = b""
 
+    def packed(self) -> list[str | int]:
+        """Return the mark as JSON."""
+        return [self.head.hex(), self.offset, self.guard.hex()]
+
+
+def mark_in(packed: Sequence[Any]) -> Mark:
+    """Return the mark in the JSON of ``Mark.packed``. Raises ValueError, TypeError."""
+    head, offset, guard = packed
+    return Mark(bytes.fromhex(head), int(offset), bytes.fromhex(guard))
+
 
 class Log:
     """The file ``path``, in an existing folder. Its lock files are next to it."""

@@ -28,6 +28,7 @@ from ba_tui.features.plans.engine.executor import Steps, execute
 from ba_tui.features.plans.engine.flow_checks import check, name_conflict
 from ba_tui.features.plans.engine.templates import InvalidTemplate, expression, rendered, templates_in
 from ba_tui.features.plans.engine.workflows import (
+    MAX_BYTES,
     MAX_DEPTH,
     Conditional,
     Flow,
@@ -44,11 +45,11 @@ from ba_tui.features.plans.engine.workflows import (
     invalid_output,
     message,
     step_call,
+    stored_text,
 )
 from ba_tui.settings.document import Problem
 from ba_tui.tools.guards.validate import as_json, complaints, with_defaults
 
-MAX_BYTES = 10_000_000
 _FROM_MEMORY = regex(r"\n\(From memory: [^\n]*\)$")
 """The note at the end of a recalled result: it is meant for a model and not part of the data."""
 
@@ -315,14 +316,7 @@ def _whole(results: Reader, ref: str) -> str:
     """Return all of a stored result. Raises StorageError, and ValueError if it is too large for a call."""
     if (size := results.about(ref).size) > MAX_BYTES:
         raise ValueError(f"{ref} has {size // 1_000_000} MB, and a call takes {MAX_BYTES // 1_000_000} MB")
-    parts: list[str] = []
-    at = 0
-    while True:
-        page = results.read(ref, at, 1_000_000)
-        parts.append(page.text)
-        if page.last or page.upto <= at:
-            return "".join(parts)
-        at = page.upto
+    return stored_text(results, ref)
 
 
 Tools = Callable[[], Mapping[str, Tool]]

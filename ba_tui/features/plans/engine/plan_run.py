@@ -195,8 +195,7 @@ class PlanRun:
         self._means = means
         self._bounds = bounds or PlanBounds()
         failure, self._reason = left
-        self._failures = StepFailures()
-        self._failures.last = failure
+        self._failures = StepFailures(failure)
         self._steps = {step.id: step for step in plan.subtasks}
         self._anew = False
         self._over = ""

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ba_tui.core.agent import ChildResult
 from ba_tui.core.errors import BaError, StopTurn, StorageError, UsageError
@@ -43,10 +43,6 @@ from ba_tui.features.teams.engine.roles import Assessment, Roles, assessed
 from ba_tui.features.teams.engine.seating import Seats, TeamScope
 from ba_tui.features.teams.engine.team_work import TeamWork, agent_of
 from ba_tui.settings.sections.agents import TeamSettings
-
-if TYPE_CHECKING:
-    pass
-
 
 SCHEMA = 1
 MOST_TEXT = 2_000

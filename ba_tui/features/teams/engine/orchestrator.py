@@ -42,7 +42,6 @@ from ba_tui.features.teams.engine.jobs import (
     facts_of,
     part_of,
     synthesizing,
-    unfinished,
     verifying,
 )
 from ba_tui.features.teams.engine.leases import Borrower, Lender
@@ -71,9 +70,11 @@ class Answer:
 
     @staticmethod
     def unfinished(results: Mapping[str, str], missing: Sequence[str]) -> Answer:
-        """Return the answer that lists the plain results."""
-        text = unfinished(results, missing) if results else ""
-        return Answer(text, complete=not missing and bool(results), missing=tuple(missing))
+        """Return the answer if no model could write one: the plain results, and a list of the missing ones."""
+        parts = [f"**{name}**\n\n{text}" for name, text in results.items()]
+        if missing and results:
+            parts.append("Not done:\n" + "\n".join(f"- {each}" for each in missing))
+        return Answer("\n\n".join(parts), complete=not missing and bool(results), missing=tuple(missing))
 
 
 @frozen

@@ -413,11 +413,7 @@ async def every_entry(opened: OpenedMemory, scope: Scope | None = None) -> Async
 
 
 async def entry_of(opened: OpenedMemory, id: str) -> Entry:
-    """Return the entry whose id is ``id`` or begins with it.
-
-    Raises:
-        UsageError: there is none, or more than one.
-    """
+    """Return the entry whose id is ``id`` or begins with it. Raises UsageError: there is none, or more than one."""
     if found := (await opened.store.get([id])).get(id):
         return found
     fitting = [entry async for entry in every_entry(opened) if id and entry.id.startswith(id)]

@@ -12,16 +12,7 @@ from typing import Any
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MemoryChanged
-from ba_tui.core.ports.memory import (
-    Draft,
-    Entry,
-    MemoryState,
-    RecalledEntry,
-    Recollection,
-    Scope,
-    StoreResult,
-    line_of,
-)
+from ba_tui.core.ports.memory import Draft, Entry, MemoryState, RecalledEntry, Recollection, Scope, StoreResult, line_of
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool

@@ -15,26 +15,13 @@ from ba_tui.core.events import Event, MessageDone, Notice, PlanChanged, SubTaskC
 from ba_tui.core.messages import Message, Text, Usage
 from ba_tui.core.ports.agents import Order
 from ba_tui.core.ports.memory import Draft
-from ba_tui.core.teamwork import (
-    AgentMessage,
-    Plan,
-    Role,
-    Team,
-    TeamOrder,
-    conflict_facts,
-)
+from ba_tui.core.teamwork import AgentMessage, Plan, Role, Team, TeamOrder, conflict_facts
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.turn import Branch
 from ba_tui.features.teams.engine.bus import MessageBus
 from ba_tui.features.teams.engine.desk import shared_before
 from ba_tui.features.teams.engine.jobs import Assignment
-from ba_tui.features.teams.engine.orchestrator import (
-    COORDINATOR,
-    Orchestrator,
-    TeamResult,
-    formed,
-    stated_before,
-)
+from ba_tui.features.teams.engine.orchestrator import COORDINATOR, Orchestrator, TeamResult, formed, stated_before
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
 from ba_tui.features.teams.engine.over_redis.membership import open_bus
 from ba_tui.features.teams.engine.over_redis.server import ServerAway

@@ -11,7 +11,7 @@ from ba_tui.core.teamwork import AgentMessage, Conflict, Pattern, Plan, Role, St
 from ba_tui.core.text.untrusted import CONTROL, neutralized
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.values import frozen
-from ba_tui.features.teams.engine.facts import ASKED, StatedFact, as_fact, fact_lines, key_of
+from ba_tui.features.teams.engine.conflicts import ASKED, StatedFact, as_fact, fact_lines, key_of
 from ba_tui.features.teams.engine.messages import TaskResponse, content
 from ba_tui.features.teams.engine.shared_context import Item
 

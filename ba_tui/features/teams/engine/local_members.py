@@ -19,7 +19,7 @@ from ba_tui.core.ports.agents import RunningAgent
 from ba_tui.core.teamwork import EVERYBODY, AgentActivity, AgentMessage, MessageType, Role
 from ba_tui.core.text.patterns import regex
 from ba_tui.features.teams.engine.bus import Delivery, MessageBus
-from ba_tui.features.teams.engine.facts import facts_in, key_of
+from ba_tui.features.teams.engine.conflicts import facts_in, key_of
 from ba_tui.features.teams.engine.leases import Borrower, Lease, Lender, asks_lender
 from ba_tui.features.teams.engine.messages import (
     TAKERS,

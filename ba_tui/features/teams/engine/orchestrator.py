@@ -30,9 +30,8 @@ from ba_tui.core.teamwork import (
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.features.teams.engine.approvals import Requests
-from ba_tui.features.teams.engine.conflicts import Claims, ConflictSettler, Judges, differ
+from ba_tui.features.teams.engine.conflicts import Claims, ConflictSettler, Judges, StatedFact, differ
 from ba_tui.features.teams.engine.desk import Board, DeskMeans, LeadDesk
-from ba_tui.features.teams.engine.facts import StatedFact
 from ba_tui.features.teams.engine.jobs import (
     ANSWER,
     Assignment,

@@ -129,11 +129,7 @@ def _dumped(value: Mapping[str, Any]) -> str:
 
 
 def read_plan(text: str, plan: Plan) -> Plan:
-    """Return ``plan`` as edited in ``text``; ``plan`` itself for an empty text.
-
-    Raises:
-        FormRefused: a line is wrong.
-    """
+    """Return ``plan`` as edited in ``text``; ``plan`` itself for an empty text. Raises FormRefused: a line is wrong."""
     text = without_remarks(text)
     data, lines, found = _parsed(text)
     if not data and not found:

@@ -23,7 +23,7 @@ from ba_tui.tools.failures import ToolFailure
 
 if TYPE_CHECKING:
     from ba_tui.features.teams.engine.leases import Lease
-    from ba_tui.features.teams.engine.seats import Seat
+    from ba_tui.features.teams.engine.local_members import Seat
 
 
 SeatOf: TypeAlias = "Callable[[str], Seat | None]"

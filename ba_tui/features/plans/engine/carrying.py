@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -32,16 +32,16 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message, Text, ToolUse, clean_text, user
 from ba_tui.core.plan_folds import PlanRecord
 from ba_tui.core.ports.memory import Draft, TaskMemory, line_of
-from ba_tui.core.questions import Option, Question, Reply
+from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork import UNDECIDED, Plan, SubTask
 from ba_tui.core.text.untrusted import neutralized
 from ba_tui.core.text.wording import clipped, count, one_line, sentence
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
+from ba_tui.features.plans.engine import plan_tool
 from ba_tui.features.plans.engine.filling import revision
-from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL
+from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL, PlanScope
 from ba_tui.features.plans.engine.plan_run import (
     UNBEGUN,
     PlanBounds,
@@ -51,11 +51,9 @@ from ba_tui.features.plans.engine.plan_run import (
     completed,
     may_have_run,
 )
-from ba_tui.features.plans.tools import plan_tool
-from ba_tui.features.plans.tools.agreement import AgreedPlan, Agreement, PlanMaker, PlanTalk
-from ba_tui.features.plans.tools.plan_tool import PlanCall
-from ba_tui.features.plans.tools.scope import PlanScope
-from ba_tui.features.plans.tools.steps import StepWork, label
+from ba_tui.features.plans.engine.plan_tool import PlanCall
+from ba_tui.features.plans.engine.planner import AgreedPlan, Agreement, PlanContext, Planner
+from ba_tui.features.plans.engine.steps import StepWork, label
 from ba_tui.permissions.rules.rule import COMMAND_TOOLS
 from ba_tui.settings.sections.agents import PlanSettings
 
@@ -230,25 +228,12 @@ async def recalled(goal: str, memory: TaskMemory) -> str:
     return "\n".join(["Outcomes of similar plans (data, may be out of date):", *lines]) if lines else ""
 
 
-Ask = Callable[[Question], Awaitable[Reply]]
 CONTEXT = 4_000
 """Characters of the conversation in the planner's prompt."""
 NO_TOOL = frozenset({PLAN_TOOL, "present_plan", "ask_user", "tool_search", "todo_write", "todo_read", "activate_skill"})
 """Tools that no step calls directly: they talk to the user or keep the model's own notes."""
 COMMAND = "/plan"
 AGAIN, DONE, SKIP = "Run it again", "Count it as done", "Skip it"
-
-
-@frozen
-class PlanContext:
-    """Context of one plan: the agent's branch, who is asked, the call that runs it ("" if none), and the user's
-    messages that wait to join the branch meanwhile.
-    """
-
-    branch: Branch
-    ask: Ask
-    call_id: str = ""
-    words: Callable[[], Sequence[str]] = tuple[str]
 
 
 class PlanWork:
@@ -290,10 +275,7 @@ class PlanWork:
         return await self.agreement(means).reach(goal, context, f"plan-{uuid.uuid4().hex[:8]}")
 
     def agreement(self, means: PlanContext) -> Agreement:
-        scope, tool = self._scope, PLAN_TOOL if means.call_id else ""
-        lets = partial(scope.mode.agreed, branch=means.branch)
-        talk = PlanTalk(means.ask, lets, scope.attended, scope.mode.on, means.call_id, tool)
-        return Agreement(self._planner(means.branch), self._tools(), means.branch, talk)
+        return Agreement(self._planner(means.branch), self._tools(), self._scope, means)
 
     def _tools(self) -> Sequence[Tool]:
         """Return the tools that a step may call directly."""
@@ -304,16 +286,11 @@ class PlanWork:
         tools = self._scope.tools().items()
         return {name: tool for name, tool in tools if tool.facts.subagents and name not in NO_TOOL}
 
-    def _planner(self, branch: Branch) -> PlanMaker:
+    def _planner(self, branch: Branch) -> Planner:
         scope = self._scope
         if scope.requests is None:
             raise UsageError("Plans can only be made in a conversation.", "Run ba, or ba -p.")
-        ask = partial(scope.requests.ask, branch)
-        if scope.planning:
-            return scope.planning(ask)
-        from ba_tui.features.plans.engine.planner import Planner  # noqa: PLC0415 - an interrupted plan may need none
-
-        return Planner(ask, scope.roles())
+        return Planner(partial(scope.requests.ask, branch), scope.roles())
 
     async def answered(self, agreed: AgreedPlan, means: PlanContext, left: tuple[str, str] = ("", "")) -> None:
         """Execute the plan if it was approved, and answer."""

@@ -42,18 +42,6 @@ class AgentTypes:
         """Return the file of the agent. Raises UsageError if it is unusable or unknown, with the nearest name."""
         return agent_called(self._files(), name)
 
-    def spec(self, name: str) -> AgentSpec:
-        """Return the agent's spec. Raises UsageError."""
-        return self.file(name).spec
-
-    def in_background(self, name: str) -> bool:
-        """Return whether its file says that it always works in the background. Raises UsageError."""
-        return self.file(name).background
-
-    def isolated(self, name: str) -> bool:
-        """Return whether its file says that it works in a copy of the project. Reads files. Raises UsageError."""
-        return self.file(name).isolated
-
     def usable(self) -> Sequence[AgentFile]:
         return [agent for agent in self._files().look() if agent.usable]
 

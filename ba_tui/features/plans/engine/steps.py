@@ -31,7 +31,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
 from ba_tui.features.plans.engine.filling import REVISE, revision
 from ba_tui.features.plans.engine.plan_run import StepOutcome, held
-from ba_tui.features.plans.engine.workflows import message
+from ba_tui.features.plans.engine.workflows import message, stored_text
 from ba_tui.plotting.plans.edits import REFERENCE
 from ba_tui.sessions.artifacts import Artifacts
 
@@ -42,14 +42,13 @@ LONGEST = 4_000
 """Maximum characters of a result that a plan stores; a longer one is stored as an artifact."""
 DATA = 20_000
 """Maximum characters of a result as JSON that a plan stores."""
-MAX_BYTES = 10_000_000
 PASSING = frozenset({RateLimited.kind, ServerOverloaded.kind, ConnectionLost.kind})
 """Agent failures that say nothing about the step."""
 
 
 class StepWork:
     """``tools``: the session's guarded tools by name. ``call_id``: the call that runs the plan, empty if the user
-    started it. ``deadline`` of one agent, in seconds.
+    started it.
     """
 
     def __init__(
@@ -58,13 +57,11 @@ class StepWork:
         delegation: Delegation,
         results: Artifacts,
         call_id: str = "",
-        deadline: float | None = None,
     ) -> None:
         self._tools = tools
         self._delegation = delegation
         self._results = results
         self._call_id = call_id
-        self._deadline = deadline
 
     def reads(self, step: SubTask) -> bool:
         """Return whether the step is read-only and may run in parallel. Reads agent files."""
@@ -103,7 +100,6 @@ class StepWork:
             step.role or ROLE,
             prompt,
             label(step),
-            deadline=self._deadline,
             max_loops=step.max_loops,
             call_id=self._call_id,
             expected_output=_expected(step),
@@ -132,7 +128,7 @@ class StepWork:
         if not step.artifact or step.value is not None:
             return held(step)
         try:
-            text = _read(self._results, step.artifact)
+            text = stored_text(self._results, step.artifact)
         except StorageError:
             return step.result
         found = _parsed(text)
@@ -185,16 +181,3 @@ def _data(result: ToolResult) -> tuple[str, Any]:
 def _parsed(text: str) -> Any:
     """Return ``text`` as a JSON object or list; None for anything else."""
     return read_json(text) if text.startswith(("{", "[")) else None
-
-
-def _read(results: Artifacts, ref: str) -> str:
-    """Return all of a stored result, up to ``MAX_BYTES``. Raises StorageError."""
-    parts: list[str] = []
-    at = 0
-    while at < MAX_BYTES:
-        page = results.read(ref, at, 1_000_000)
-        parts.append(page.text)
-        if page.last or page.upto <= at:
-            break
-        at = page.upto
-    return "".join(parts)

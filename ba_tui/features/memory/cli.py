@@ -214,7 +214,7 @@ def export_entries(
         raise UsageError(f"{output} is a folder.", "Name a file.")
     with scratch("memory") as near:
         path = near / "memory.jsonl"
-        number = with_memory(cwd, lambda opened: opened.store.exchange.export(path))
+        number = with_memory(cwd, lambda opened: opened.store.export(path))
         with path.open("rb") as file:
             if output:
                 write_output(output, file, private=True)
@@ -233,7 +233,7 @@ def import_entries(
 ) -> int:
     """Add the entries of an exported file. Those of any project become this project's; known ones stay as they are."""
     _check_secrets(file)
-    imported = with_memory(cwd, lambda opened: opened.store.exchange.import_(file))
+    imported = with_memory(cwd, lambda opened: opened.store.import_(file))
     if json_:
         print_line(json.dumps(asdict(imported)))
     else:
@@ -413,11 +413,7 @@ async def every_entry(opened: OpenedMemory, scope: Scope | None = None) -> Async
 
 
 async def entry_of(opened: OpenedMemory, id: str) -> Entry:
-    """Return the entry whose id is ``id`` or begins with it.
-
-    Raises:
-        UsageError: there is none, or more than one.
-    """
+    """Return the entry whose id is ``id`` or begins with it. Raises UsageError: there is none, or more than one."""
     if found := (await opened.store.get([id])).get(id):
         return found
     fitting = [entry async for entry in every_entry(opened) if id and entry.id.startswith(id)]

@@ -22,7 +22,7 @@ from ba_tui.core.results import Diff, Diffs, Display, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.agents.copies.copies import Copies, CopyChange, Stamp
+from ba_tui.features.agents.copies import Copies, CopyChange, Stamp
 from ba_tui.permissions.paths import Workspace
 from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.processes.scratch import scratch

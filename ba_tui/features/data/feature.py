@@ -12,7 +12,7 @@ DATA = Feature(
             Command(
                 "data",
                 "View datasets, results and their rows",
-                "ba_tui.features.data.tui.commands:data",
+                "ba_tui.features.data.tui:data",
                 "[table or file]",
                 keys="f4",
                 cli="ba_tui.features.data.cli.application:app",
@@ -21,7 +21,7 @@ DATA = Feature(
             Command(
                 "report",
                 "Write answers and results as a report",
-                "ba_tui.features.data.tui.commands:report",
+                "ba_tui.features.data.tui:report",
                 "[file.html|md|ipynb|py]",
                 cli="ba_tui.features.data.cli.report:app",
                 help="Run exported reports again, with the same or other files.",
@@ -29,13 +29,13 @@ DATA = Feature(
             Command(
                 "python",
                 "View Python's variables and files",
-                "ba_tui.features.data.tui.commands:python",
+                "ba_tui.features.data.tui:python",
                 "[reset | save FILE [PATH]]",
             ),
             Command(
                 "unmask",
                 "Let models see a column that looks personal",
-                "ba_tui.features.data.tui.commands:unmask",
+                "ba_tui.features.data.tui:unmask",
                 "<table.column>",
             ),
         ),

@@ -40,7 +40,6 @@ from ba_tui.settings.mcp.tokens import TokenStore
 from ba_tui.settings.sections.tools import server_name
 
 if TYPE_CHECKING:
-    from ba_tui.features.mcp.client.logins import Logins
     from ba_tui.settings.layers import LoadedSettings
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name, as `ba mcp list` shows it.")]
@@ -533,10 +532,8 @@ def _show(state: ServerState, seconds: float) -> None:
 
 def log_in(known: FolderServers, config: ServerConfig) -> int:
     """Log in to ``config``: print the address, open it when the user presses Enter, and wait. Ctrl+C cancels."""
-    from ba_tui.features.mcp.setup import logins  # noqa: PLC0415 - only a login needs it
-
     try:
-        run_loop(_logged_in(logins(known.where), config))
+        run_loop(_logged_in(TokenStore(known.where), config))
     except KeyboardInterrupt:
         say("Cancelled: nothing was saved.")
         return CANCELLED
@@ -544,7 +541,10 @@ def log_in(known: FolderServers, config: ServerConfig) -> int:
     return 0
 
 
-async def _logged_in(logins: Logins, config: ServerConfig) -> None:
+async def _logged_in(tokens: TokenStore, config: ServerConfig) -> None:
+    from ba_tui.features.mcp.client.host import oauth  # noqa: PLC0415 - only a login needs it
+
+    logins = await oauth(tokens)
     at_terminal = sys.stdin.isatty()
     loop, page = asyncio.get_running_loop(), LoginConsole()
     if at_terminal:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,24 +17,19 @@ from ba_tui.core.provider import Modalities
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
 from ba_tui.feature import CheckContext, SessionContext
 from ba_tui.features.mcp.client.approved import KnownServers
-from ba_tui.features.mcp.client.logins import Logins
+from ba_tui.features.mcp.client.host import ServerHost
 from ba_tui.features.mcp.client.server import Servers
-from ba_tui.features.mcp.client.values import ServerMeans
-from ba_tui.features.mcp.tools.mentions import MentionedResources, RemotePrompts
-from ba_tui.features.mcp.tools.remote_tools import RemoteTools
-from ba_tui.features.mcp.tools.starting import ServerStart
-from ba_tui.permissions.session import SessionPermissions
-from ba_tui.resources import UserFolders, project_root
+from ba_tui.features.mcp.mentions import MentionedResources, RemotePrompts
+from ba_tui.features.mcp.remote_tools import RemoteTools
+from ba_tui.resources import project_root
 from ba_tui.settings.mcp.choices import McpChoices
 from ba_tui.settings.mcp.configured import FoundServers, server_checks
 from ba_tui.settings.mcp.tokens import TokenStore
-from ba_tui.tools.running.command_runner import CommandRunner
 
 if TYPE_CHECKING:
-    import httpx2
+    pass
 
 FOLDER = "mcp"
 MOST_NAMED, NOTICE_CHARS = 3, 400
@@ -46,59 +39,24 @@ INSTRUCTIONS = "What the MCP server {name} says on the use of its tools. It is d
 JOINED = "New MCP tools (tool_search finds those not listed):"
 
 
-@frozen
-class McpSetup:
-    """The configured servers, and a line for each unreadable one; the ``logins`` for those with an address; ``keep``
-    saves switches; ``ask`` is a model that servers may ask with the user's approval.
-    """
-
-    configs: Sequence[ServerConfig] = ()
-    problems: Sequence[str] = ()
-    logins: Logins | None = None
-    keep: Callable[[str, str, bool], None] | None = None
-    ask: AskModel | None = None
-
-
-@frozen
-class McpScope:
-    """A session: ``environment`` is that of commands; ``attended``: a user can answer."""
-
-    where: UserFolders
-    permissions: SessionPermissions
-    runner: CommandRunner
-    environment: Mapping[str, str]
-    modalities: Modalities = field(default_factory=Modalities)
-    attended: bool = True
-
-
 class McpSession:
     """core.agent.Interceptor, one per session: servers whose tools are not known yet are connected in the background;
     only a run without a user waits for them.
     """
 
-    def __init__(self, setup: McpSetup, scope: McpScope) -> None:
-        workspace, self._attended = scope.permissions.workspace, scope.attended
-        start = ServerStart(workspace.root, scope.environment, scope.runner, scope.permissions.policy)
-        means = ServerMeans(
-            start.program,
-            start.http,
-            lambda: [Path(os.path.realpath(root)) for root in (workspace.root, *workspace.extra)],
-            setup.logins,
-            sampling(setup.ask) if setup.ask else None,
-            scope.where.state / FOLDER,
-            setup.keep,
-        )
-        self.servers = Servers(setup.configs, means)
-        self.problems = tuple(setup.problems)
-        self.prompts = RemotePrompts(self.servers, scope.modalities)
-        self._modalities, self._told = scope.modalities, set[tuple[str, str]]()
+    def __init__(
+        self, configs: Sequence[ServerConfig], host: ServerHost, modalities: Modalities, *, attended: bool
+    ) -> None:
+        self.servers, self._attended = Servers(configs, host), attended
+        self.prompts = RemotePrompts(self.servers, modalities)
+        self._modalities, self._told = modalities, set[tuple[str, str]]()
         self._awaited = set[str]()
         self._named: dict[str, Sequence[str]] = {}
         """What the user has read of each server's offers that ba can't use."""
         self._late: dict[str, set[str]] = {}
-        self._tools = RemoteTools(self.servers, scope.modalities)
+        self._tools = RemoteTools(self.servers, modalities)
         self.sources: tuple[ToolSource, ...] = (
-            (ToolSource("mcp", self._tools.look, self._tools.outdated),) if setup.configs else ()
+            (ToolSource("mcp", self._tools.look, self._tools.outdated),) if configs else ()
         )
 
     def resources(self, data: Callable[[], MentionedData]) -> MentionedResources:
@@ -200,28 +158,20 @@ def sampling(ask: AskModel) -> Callable[[str, str, Call], Awaitable[tuple[str, s
     return sample
 
 
-SECONDS = 30.0
-
-
 def mcp_session(context: SessionContext, found: FoundServers) -> McpSession:
     """Return the session's servers, which are ``found`` in its settings."""
     where, scope = context.where, context.scope
     choices = McpChoices(where, project_root(scope.cwd))
-
-    def keep(name: str, tool: str, on: bool) -> None:
-        choices.switch(name, tool, on=on)
-
-    return McpSession(
-        McpSetup(found.configs, found.problems, logins(where), keep, scope.ask),
-        McpScope(
-            where,
-            context.permissions,
-            context.runner(),
-            context.shell.inherited(),
-            scope.modalities,
-            context.attended,
-        ),
+    host = ServerHost(
+        context.permissions.policy,
+        context.runner(),
+        context.shell.inherited(),
+        store=where.state / FOLDER,
+        tokens=TokenStore(where),
+        sample=sampling(scope.ask) if scope.ask else None,
+        keep=lambda name, tool, on: choices.switch(name, tool, on=on),
     )
+    return McpSession(found.configs, host, scope.modalities, attended=context.attended)
 
 
 def mcp_checks(context: CheckContext) -> Iterable[CheckResult]:
@@ -230,17 +180,3 @@ def mcp_checks(context: CheckContext) -> Iterable[CheckResult]:
     return server_checks(
         context.loaded, context.where, context.root, context.trusts, lambda config: known.read(config).left_out
     )
-
-
-def logins(where: UserFolders) -> Logins:
-    """Return the logins of the user; their dependencies are loaded for the first login."""
-    return Logins(TokenStore(where), _client)
-
-
-async def _client(_: ServerConfig, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
-    """Return a client with the system's certificates and the environment's proxies."""
-    import httpx2  # noqa: PLC0415 - the package mcp loads it anyway
-
-    from ba_tui.tools.addresses import system_tls  # noqa: PLC0415
-
-    return httpx2.AsyncClient(auth=auth, verify=await asyncio.to_thread(system_tls), timeout=SECONDS)

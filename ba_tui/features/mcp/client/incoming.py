@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, one_line
-from ba_tui.features.mcp.client.limits import MESSAGE_BYTES, ServerLog, answered_id
+from ba_tui.features.mcp.client.values import MESSAGE_BYTES, ServerLog, answered_id
 from ba_tui.processes.duplex import ENDS_BYTES
 
 LISTINGS = {

@@ -143,7 +143,7 @@ logging.getLogger("mcp.client.auth.oauth2").disabled = True
 
 
 class OAuth:
-    """Logins with a token store; see ``logins.Logins``. ``http`` makes the client of a login."""
+    """Logins with a token store; ``http`` makes the client of a login."""
 
     def __init__(self, store: TokenStore, http: Http) -> None:
         self._store, self._http = store, http

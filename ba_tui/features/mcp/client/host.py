@@ -1,5 +1,5 @@
-"""How servers are started and reached: sandboxed like commands, with a minimal environment, through the user's
-proxies.
+"""How servers are started, reached and logged in to: sandboxed like commands, with a minimal environment, through the
+user's proxies.
 """
 
 from __future__ import annotations
@@ -19,34 +19,58 @@ from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.ports.mcp import McpError, ServerConfig
 from ba_tui.core.results import CommandText
 from ba_tui.core.tool import Call
-from ba_tui.features.mcp.client.values import CurrentCall
+from ba_tui.features.mcp.client.values import Sample
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.protected_watch import WatchedRun
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.processes.supervised import Program
+from ba_tui.settings.mcp.tokens import TokenStore
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.running.outside import REACHING
 
 if TYPE_CHECKING:
     import httpx2
 
+    from ba_tui.features.mcp.client.oauth import OAuth
     from ba_tui.tools.addresses import WebAddress
     from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR")
 MARKS = ("package.json", "node_modules", "pyvenv.cfg", "pyproject.toml")
 """Files that mark the folder of a package."""
+LOGIN_SECONDS = 30.0
 ALONE = "no call of this MCP server is running that could ask you; add the host to commands.domains"
 
 
-class ServerStart:
-    """Starts the servers of a session whose project is at ``root``. ``environment`` is that of commands."""
+class ServerHost:
+    """What the servers of a session run with. ``environment`` is that of commands; ``sample`` asks a model for a
+    server. ``store``: the folder of approved definitions; None stores nothing. ``keep`` saves a switch (server, tool,
+    on) for later sessions; it blocks.
+    """
 
-    def __init__(self, root: Path, environment: Mapping[str, str], runner: CommandRunner, policy: Policy) -> None:
-        self._root, self._environment, self._runner, self._policy = root, environment, runner, policy
+    def __init__(
+        self,
+        policy: Policy,
+        runner: CommandRunner,
+        environment: Mapping[str, str],
+        *,
+        store: Path | None = None,
+        tokens: TokenStore | None = None,
+        sample: Sample | None = None,
+        keep: Callable[[str, str, bool], None] | None = None,
+    ) -> None:
+        self._root, self._environment, self._runner, self._policy = policy.workspace.root, environment, runner, policy
+        self.store, self.tokens, self.sample, self.keep = store, tokens, sample, keep
 
-    async def program(self, config: ServerConfig, current: CurrentCall) -> Program:
-        """Return the program to start for ``config``; see ServerMeans. Raises McpError."""
+    def roots(self) -> list[Path]:
+        """Return the folders of the session."""
+        workspace = self._policy.workspace
+        return [Path(os.path.realpath(root)) for root in (workspace.root, *workspace.extra)]
+
+    async def program(self, config: ServerConfig, current: Callable[[], Call | None]) -> Program:
+        """Return the program to start for ``config``. ``current`` returns the server's running call, through which the
+        user can be asked. Raises McpError.
+        """
         environment = {**self._inherited(), **config.environment}
         folder = Path(os.path.expanduser(config.folder)) if config.folder else self._root  # noqa: PTH111 - must not raise
         folder = folder if folder.is_absolute() else self._root / folder
@@ -69,14 +93,10 @@ class ServerStart:
         return await self._confined(program, config, current) if config.sandboxed else program
 
     async def http(self, config: ServerConfig) -> httpx2.AsyncBaseTransport:
-        """Return the HTTP client for ``config``; see ServerMeans. Raises McpError."""
+        """Return the HTTP transport for ``config``, with proxies and certificates. Raises McpError."""
         import httpx2  # noqa: PLC0415 - loaded by the package mcp anyway
 
-        from ba_tui.tools.addresses import (  # noqa: PLC0415
-            proxy_of,
-            read_address,
-            system_tls,
-        )
+        from ba_tui.tools.addresses import proxy_of, read_address, system_tls  # noqa: PLC0415
 
         try:
             address = read_address(config.url)
@@ -89,11 +109,18 @@ class ServerStart:
             text = "The proxy set in the environment can't be used."
             raise McpError(text, "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY.") from error
 
+    async def auth(self, config: ServerConfig) -> httpx2.Auth | None:
+        """Return the authentication that adds and refreshes the stored tokens; None if none is stored. Its flow raises
+        LoginNeeded when only the user can continue. Raises StorageError.
+        """
+        kept = await asyncio.to_thread(self.tokens.read, config) if self.tokens else {}
+        return await (await oauth(self.tokens)).auth(config) if self.tokens and kept.get("tokens") else None
+
     def _inherited(self) -> dict[str, str]:
         seen = self._environment
         return {name: seen[name] for name in seen if name in INHERITED or name.startswith("LC_")}
 
-    async def _confined(self, program: Program, config: ServerConfig, current: CurrentCall) -> Program:
+    async def _confined(self, program: Program, config: ServerConfig, current: Callable[[], Call | None]) -> Program:
         try:
             held = await self._runner.confine(program, replace(WORKING, network=config.network))
         except BaError as error:
@@ -117,6 +144,28 @@ class ServerStart:
         return isinstance(verdict, Allow) and bool(verdict.by)
 
 
+async def oauth(tokens: TokenStore) -> OAuth:
+    """Return the logins whose tokens are stored there; the SDK is loaded for them alone, because most servers need
+    none.
+    """
+
+    def load() -> OAuth:
+        from ba_tui.features.mcp.client.oauth import OAuth  # noqa: PLC0415 - the SDK takes half a second
+
+        return OAuth(tokens, _login_client)
+
+    return await asyncio.to_thread(load)
+
+
+async def _login_client(_: ServerConfig, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
+    """Return a client with the system's certificates and the environment's proxies."""
+    import httpx2  # noqa: PLC0415 - the package mcp loads it anyway
+
+    from ba_tui.tools.addresses import system_tls  # noqa: PLC0415
+
+    return httpx2.AsyncClient(auth=auth, verify=await asyncio.to_thread(system_tls), timeout=LOGIN_SECONDS)
+
+
 class ServerHosts:
     """The hosts that a server may reach: those allowed by rules, and those that the user allows while a call of it
     runs. tools.running.egress_proxy uses it like the decisions about a command.
@@ -126,7 +175,7 @@ class ServerHosts:
         self,
         network: NetworkAccess,
         judged: Callable[[WebAddress], bool],
-        current: CurrentCall,
+        current: Callable[[], Call | None],
         command: CommandText,
     ) -> None:
         self.network = network

@@ -14,7 +14,7 @@ from ba_tui.core.provider import Modalities
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.wording import one_line
 from ba_tui.features.mcp.client.server import Server, Servers
-from ba_tui.features.mcp.tools.remote_tools import read_parts
+from ba_tui.features.mcp.remote_tools import read_parts
 from ba_tui.tools.formats import head_and_tail
 
 RESOURCE_CHARS = 60_000

@@ -1,6 +1,4 @@
-"""Run the hooks of an event concurrently and combine their answers.
-
-``turns`` and the guard around tools fire events."""
+"""Run the hooks of an event concurrently and combine their answers."""
 
 from __future__ import annotations
 
@@ -22,9 +20,10 @@ from ba_tui.core.values import frozen
 from ba_tui.features.hooks.answers import (
     TROUBLES,
     HookAnswer,
-    HookCommand,
     HookVerdict,
+    ask_prompt,
     combined,
+    hook_run,
     read_answer,
     run_command,
 )
@@ -105,11 +104,16 @@ class HookEvent:
     tellings: Mapping[Dialect, Sequence[ToolTelling]] = field(default_factory=dict[Dialect, Sequence[ToolTelling]])
 
 
-class Halt:
-    """The reason why a hook ends an agent before its next request; empty to continue."""
+class AgentHooks:
+    """What hooks did to an agent in this turn."""
 
     def __init__(self) -> None:
-        self.why = ""
+        self.halt = ""
+        """Why a hook ends the agent before its next request; empty to continue."""
+        self.continued = 0
+        """How often hooks made it continue."""
+        self.announced = False
+        """Its start was reported to hooks."""
 
 
 @frozen
@@ -218,12 +222,10 @@ class Hooks:
 
     async def _answer(self, hook: Hook, data: bytes, seconds: float) -> HookAnswer:
         if not hook.prompt:
-            command = HookCommand(hook.command, hook.args, data, self.facts.cwd, self._environment, seconds)
-            return read_answer(hook, await run_command(command))
+            run = hook_run(hook, data, self.facts.cwd, self._environment, seconds)
+            return read_answer(hook, await run_command(run))
         if self._ask is None:
             return HookAnswer(hook, trouble="needs a model, and none is set.")
-        from ba_tui.features.hooks.answers import ask_prompt  # noqa: PLC0415 - few hooks are prompts
-
         try:
             async with asyncio.timeout(seconds):
                 return await ask_prompt(hook, data, self._ask)

@@ -1,7 +1,4 @@
-"""Fire the hooks of a conversation: on prompts, questions, answers, compression, start and end.
-
-The guard around a tool fires the hooks on tools; ``runner`` runs them.
-"""
+"""Fire the hooks of a conversation: on prompts, questions, answers, compression, start and end."""
 
 from __future__ import annotations
 
@@ -18,24 +15,11 @@ from ba_tui.core.questions import Question
 from ba_tui.core.text.wording import sentence
 from ba_tui.core.turn import Branch
 from ba_tui.features.hooks.answers import HookVerdict
-from ba_tui.features.hooks.runner import Halt, HookEvent, Hooks
+from ba_tui.features.hooks.runner import AgentHooks, HookEvent, Hooks
 
 MAIN = "main"
 CLOSE_SECONDS = 5.0
 """Time for hooks when a session closes, in seconds."""
-
-
-class _ContinueCount:
-    """How often hooks made an agent continue in this turn."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-
-class _AnnouncedAgent:
-    """Whether the agent's start was reported to hooks in this turn."""
-
-    told = False
 
 
 class HookTurns:
@@ -82,9 +66,9 @@ class HookTurns:
         if late.context:
             branch.emit(Steered(_note(late.context)))
         await self._on_agent(branch)
-        halt = branch.state(Halt)
-        if why := halt.why:
-            halt.why = ""
+        state = branch.state(AgentHooks)
+        if why := state.halt:
+            state.halt = ""
             raise StopTurn(f"A hook ended the turn: {why}")
         if branch.name in self._compressed:
             self._compressed.discard(branch.name)
@@ -100,8 +84,8 @@ class HookTurns:
         names = () if branch.name == MAIN else (_type(branch),)
         if not self.hooks.wanted(event, names):
             return
-        blocked = branch.state(_ContinueCount)
-        again = blocked.times
+        state = branch.state(AgentHooks)
+        again = state.continued
         fields = {"stop_hook_active": again > 0, "last_assistant_message": reply.text, **_agent(branch)}
         verdict = await self._fire(HookEvent(event, fields, names), branch)
         if verdict.stop is not None:
@@ -112,7 +96,7 @@ class HookTurns:
             text = f"Hooks asked the agent to continue {again + 1} times in a row; the turn ends here."
             branch.emit(Notice(text, "warning", "Make the hook check stop_hook_active."))
             return
-        blocked.times += 1
+        state.continued += 1
         branch.post(reminder(f"A hook of the user does not let you stop yet: {verdict.reason}"))
 
     def apply(self, event: Event) -> None:
@@ -145,10 +129,10 @@ class HookTurns:
 
     async def _on_agent(self, branch: Branch) -> None:
         """Fire the hooks on a sub-agent's start: they can add context but not prevent the agent."""
-        begun = branch.state(_AnnouncedAgent)
-        if branch.name == MAIN or begun.told or not self.hooks.wanted("subagent_start", (_type(branch),)):
+        state = branch.state(AgentHooks)
+        if branch.name == MAIN or state.announced or not self.hooks.wanted("subagent_start", (_type(branch),)):
             return
-        begun.told = True
+        state.announced = True
         verdict = await self._fire(HookEvent("subagent_start", _agent(branch), (_type(branch),)), branch)
         if verdict.context:
             branch.emit(Steered(_note(verdict.context)))

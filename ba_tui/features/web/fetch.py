@@ -1,7 +1,4 @@
-"""The tools web_fetch and extract_links: a page as Markdown or other text, and the links of a page or a text.
-
-``client`` sends the requests; ``text`` decodes the replies.
-"""
+"""The tools web_fetch and extract_links: a page as Markdown or other text, and the links of a page or a text."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -19,8 +17,7 @@ from ba_tui.core.results import Prose, Table, ToolResult, failure
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call, Run, Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.web.client import WebClient, WebReply
-from ba_tui.features.web.text import PageLink, decoded, is_html, read_links, read_page
+from ba_tui.features.web.client import PageLink, WebClient, WebReply, decoded, is_html, read_links, read_page
 from ba_tui.processes.terminal_text import shortened, unescaped
 from ba_tui.tools.addresses import WebAddress, read_address
 from ba_tui.tools.definitions import Definition
@@ -241,29 +238,14 @@ def _no_text(reply: WebReply) -> ToolResult:
 DEFAULT_LIMIT = 100
 
 
-@frozen
-class _Selection:
-    """A filter of links: ``words`` in the address or the text, the same ``site`` only, and ``limit``."""
-
-    words: str
-    site: bool
-    limit: int
-
-    def fits(self, link: PageLink, here: WebAddress | None) -> bool:
-        found = all(word in f"{link.url} {link.text}".casefold() for word in self.words.casefold().split())
-        return found and not (self.site and not _same_site(link, here))
-
-
 def extract_links_tool(definition: Definition, web: WebClient) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         url, text = args.get("url", ""), args.get("text")
         if not url and text is None:
             raise ToolFailure("invalid_parameters", "Neither url nor text is given.", "Give the one to look in.")
-        selection = _Selection(
-            args.get("filter", ""), bool(args.get("same_site")), int(args.get("limit", DEFAULT_LIMIT))
-        )
+        words, site = args.get("filter", ""), bool(args.get("same_site"))
         here = read_address(url) if url else None
-        if selection.site and here is None:
+        if site and here is None:
             raise ToolFailure("invalid_parameters", "same_site needs url: the address that the text came from.")
         if text is None:
             reply = await fetched(web, url)
@@ -273,17 +255,23 @@ def extract_links_tool(definition: Definition, web: WebClient) -> Tool:
                 raise ToolFailure("validation_error", f"{reply.address} is {reply.content_type}, which holds no links.")
             here, text = reply.address, await asyncio.to_thread(decoded, reply)
         links, count = await read_links(text, str(here or ""))
-        return _listed([link for link in links if selection.fits(link, here)], selection, here, count)
+        fitting = [link for link in links if _fits(link, words) and (not site or _site(link, here) == "same site")]
+        if not fitting:
+            fit = " that fit" if words or site else ""
+            where = f"on {here}" if here else "in the text"
+            return ToolResult(f"No links{fit} {where} (of {count} in all).", summary="no links")
+        return _listed(fitting, int(args.get("limit", DEFAULT_LIMIT)), here, count)
 
     return definition.tool(with_retry_after(run))
 
 
-def _listed(fitting: Sequence[PageLink], selection: _Selection, here: WebAddress | None, count: int) -> ToolResult:
+def _fits(link: PageLink, words: str) -> bool:
+    return all(word in f"{link.url} {link.text}".casefold() for word in words.casefold().split())
+
+
+def _listed(fitting: Sequence[PageLink], limit: int, here: WebAddress | None, count: int) -> ToolResult:
     where = f"on {here}" if here else "in the text"
-    if not fitting:
-        fit = " that fit" if selection.words or selection.site else ""
-        return ToolResult(f"No links{fit} {where} (of {count} in all).", summary="no links")
-    shown = fitting[: selection.limit]
+    shown = fitting[:limit]
     rows = tuple((link.url, unescaped(link.text), _site(link, here)) for link in shown)
     lines = [" · ".join(part for part in row if part) for row in rows]
     head = f"{len(shown)} of {count} links {where}"
@@ -300,13 +288,9 @@ def _listed(fitting: Sequence[PageLink], selection: _Selection, here: WebAddress
 
 
 def _site(link: PageLink, here: WebAddress | None) -> str:
-    return "" if here is None else "same site" if _same_site(link, here) else "other site"
-
-
-def _same_site(link: PageLink, here: WebAddress | None) -> bool:
     if here is None:
-        return False
-    try:
-        return here.same_site(read_address(link.url))
-    except ToolFailure:
-        return False
+        return ""
+    with suppress(ToolFailure):
+        if here.same_site(read_address(link.url)):
+            return "same site"
+    return "other site"

@@ -10,15 +10,15 @@ COMPAT = Feature(
         commands=(
             Command(
                 "migrate",
-                cli="ba_tui.features.compat.cli.migrate:migrate",
+                cli="ba_tui.features.compat.migrate:migrate",
                 help="Show what Claude Code, Codex and OpenCode left here, and take over their settings.",
             ),
         ),
         guesses=GUESSES,
     ),
     shell=ShellParts(
-        translate="ba_tui.features.compat.cli.habits:translated",
-        converse="ba_tui.features.compat.cli.printing:converse",
-        formats={"claude-stream-json": "ba_tui.features.compat.cli.printing:print_lines"},
+        translate="ba_tui.features.compat.habits:translated",
+        converse="ba_tui.features.compat.printing:converse",
+        formats={"claude-stream-json": "ba_tui.features.compat.printing:print_lines"},
     ),
 )

@@ -77,7 +77,7 @@ _DECISIONS: Mapping[str, HookDecision] = {
     "deny": "deny",
     "block": "deny",
 }
-_RANKED: Sequence[HookDecision] = ("deny", "ask", "allow")
+_RANKED: Sequence[HookDecision] = ("deny", "ask", "allow", "")
 _CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain output goes to the model."""
 _TYPES: Mapping[str, type] = {
@@ -200,7 +200,7 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
 def combined(answers: Sequence[HookAnswer]) -> HookVerdict:
     """Combine answers: deny wins over ask, ask over allow; messages and context are joined in configuration order."""
     given = {answer.decision for answer in answers}
-    strongest: HookDecision = next((decision for decision in _RANKED if decision in given), "")
+    strongest = next(decision for decision in _RANKED if decision in given or not decision)
     deciding = [answer for answer in answers if strongest and answer.decision == strongest]
     rewriters = [answer for answer in answers if answer.rewritten is not None]
     notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]

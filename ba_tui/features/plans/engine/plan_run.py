@@ -29,7 +29,7 @@ from ba_tui.features.plans.engine.filling import (
     refused,
     revision,
 )
-from ba_tui.plotting.plans.edits import references
+from ba_tui.plotting.plan_edits import references
 
 TRIES = 3
 """Number of failures of one step after which the plan is replaced."""

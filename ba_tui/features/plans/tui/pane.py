@@ -17,7 +17,7 @@ from textual.widgets import Static
 from ba_tui.core.plan_folds import PlanTimeline
 from ba_tui.faces.tui.widgets.main_area import SidePlan
 from ba_tui.features.plans.tui.view import WAITS, PlanMode, PlanView
-from ba_tui.plotting.plans.signs import STATES, at_work, can_resume, done
+from ba_tui.plotting.plan_signs import STATES, at_work, can_resume, done
 
 REST = 0.1
 """Seconds within which several changes are painted once."""

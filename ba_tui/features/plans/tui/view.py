@@ -21,8 +21,8 @@ from ba_tui.core.teamwork import SubTask
 from ba_tui.core.text.cells import clip
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.row_view import LineView
-from ba_tui.plotting.plans.graph import HEIGHT, PlanDrawing, TreeLine, box_line, drawing, tree_lines
-from ba_tui.plotting.plans.signs import ASCII, PlanSigns, lasted, shown_status, signs_for, step_name, words
+from ba_tui.plotting.plan_graph import HEIGHT, PlanDrawing, TreeLine, box_line, drawing, tree_lines
+from ba_tui.plotting.plan_signs import ASCII, PlanSigns, lasted, shown_status, signs_for, step_name, words
 
 PlanMode: TypeAlias = Literal["tree", "graph"]
 LEAST_TEXT = 24

@@ -21,7 +21,7 @@ from ba_tui.features.plans.engine.drafting.reading import (
     unresolved,
     waiting,
 )
-from ba_tui.plotting.plans.edits import REFERENCE, references
+from ba_tui.plotting.plan_edits import REFERENCE, references
 
 TINY = 6
 """Maximum words of a step that is too small to be a step."""

@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from ba_tui.core.teamwork import Plan, SubTask
 from ba_tui.core.text.cells import clip, hard_cuts
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.signs import UNICODE, PlanSigns, step_name, words
+from ba_tui.plotting.plan_signs import UNICODE, PlanSigns, step_name, words
 
 
 def needs(plan: Plan) -> dict[str, list[str]]:

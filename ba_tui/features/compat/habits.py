@@ -83,12 +83,6 @@ def _rules(option: str, given: Sequence[str], argv: Sequence[str]) -> Iterator[s
         yield from (option, rule)
 
 
-def _check_sources(given: str) -> None:
-    if {each.strip() for each in given.split(",")} != {"user", "project", "local"}:
-        words = "ba reads all of user, project and local; for one run use flags instead."
-        raise _unknown("--setting-sources", words)
-
-
 def _unknown(name: str, words: str) -> UsageError:
     return UsageError(f"Unknown option {name}.", words)
 
@@ -117,7 +111,9 @@ def translated(argv: Sequence[str]) -> list[str]:
             if row.type is not bool and not sign and words:
                 done.append(words.pop())
         elif name == "--setting-sources":
-            _check_sources(value if sign else next(_values(words), ""))
+            given = value if sign else next(_values(words), "")
+            if {each.strip() for each in given.split(",")} != {"user", "project", "local"}:
+                raise _unknown(name, "ba reads all of user, project and local; for one run use flags instead.")
         elif name in guesses.options:
             done += _same(name, guesses.options[name], [value] if sign else words, argv)
         elif advice := guesses.option(name, FLAGS):

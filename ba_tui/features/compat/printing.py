@@ -16,9 +16,9 @@ from ba_tui.assembly import connect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
-from ba_tui.features.compat.claude.host import ClaudeHost, HostOptions
-from ba_tui.features.compat.claude.lines import ClaudeWords
-from ba_tui.features.compat.claude.requests import opening, prompt_settings
+from ba_tui.features.compat.host import ClaudeHost, HostOptions
+from ba_tui.features.compat.lines import ClaudeWords
+from ba_tui.features.compat.requests import opening, prompt_settings
 from ba_tui.flags import ChatFlags
 
 PIECE = 1 << 16
@@ -78,8 +78,7 @@ async def print_lines(services: Services, start: Start, folder: Path, given: Cha
         raise UsageError(
             f"{services.output_format} has no figures.", "Use text, json or stream-json with --strict-figures."
         )
-    host = _host(services, folder)
-    return await host.run(start, _one_line(start.prompt), _options(given)), host.lost
+    return await _carried_out(services, start, folder, _one_line(start.prompt), _options(given))
 
 
 async def converse(
@@ -91,13 +90,15 @@ async def converse(
     first = await anext(lines, b"")
     fields = opening(first)
     services = connect({**flags, **prompt_settings(fields)}, folder, strict=True)
-    host = _host(services, folder)
-    code = await host.run(start, _with(first, lines), _options(given, fields))
-    return services, code, host.lost
+    code, lost = await _carried_out(services, start, folder, _with(first, lines), _options(given, fields))
+    return services, code, lost
 
 
-def _host(services: Services, folder: Path) -> ClaudeHost:
-    return ClaudeHost(services, ClaudeWords(folder), sys.stdout, sys.stderr)
+async def _carried_out(
+    services: Services, start: Start, folder: Path, lines: AsyncIterator[bytes], options: HostOptions
+) -> tuple[int, OSError | None]:
+    host = ClaudeHost(services, ClaudeWords(folder), sys.stdout, sys.stderr)
+    return await host.run(start, lines, options), host.lost
 
 
 def _options(given: ChatFlags, opening: Mapping[str, Any] | None = None) -> HostOptions:

@@ -16,8 +16,8 @@ from ba_tui.core.teamwork import Plan, SubTask
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import did_you_mean
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.graph import all_before, needs, sorted_ids
-from ba_tui.plotting.plans.signs import step_name, words
+from ba_tui.plotting.plan_graph import all_before, needs, sorted_ids
+from ba_tui.plotting.plan_signs import step_name, words
 
 REFERENCE = regex(r"(?<!\{)\{([A-Za-z_][\w-]*|\d+)((?:\.[\w-]+)*)\}(?!\})")
 ID = regex(r"[\w.-]{1,64}")

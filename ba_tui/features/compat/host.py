@@ -1,7 +1,4 @@
-"""Runs a session for a host program, which writes prompts, control requests and replies as lines and reads lines.
-
-``requests`` parses input lines; ``lines`` and ``results`` build output lines.
-"""
+"""Runs a session for a host program, which writes prompts, control requests and replies as lines and reads lines."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from ba_tui.core.turn import Turn
 from ba_tui.core.values import frozen
 from ba_tui.faces.headless import denial
 from ba_tui.faces.run_result import INTERRUPTED, USAGE, saved_code
-from ba_tui.features.compat.claude.lines import (
+from ba_tui.features.compat.lines import (
     MODES,
     OWN_MODES,
     QUIET,
@@ -43,7 +40,7 @@ from ba_tui.features.compat.claude.lines import (
     RunFigures,
     TurnResult,
 )
-from ba_tui.features.compat.claude.requests import (
+from ba_tui.features.compat.requests import (
     PROMPTS,
     ControlReply,
     ControlRequest,
@@ -80,11 +77,8 @@ class Talk:
     def tools(self, words: ClaudeWords) -> list[str]:
         """Return the tools that the model may call, by Claude Code's names. May read files."""
         tools = self.conversation.inventory.tools
-        return (
-            list(dict.fromkeys(words.name(each.name) for each in tools.lines() if each.state in _SHOWN))
-            if tools
-            else []
-        )
+        shown = [words.name(each.name) for each in tools.lines() if each.state in _SHOWN] if tools else []
+        return list(dict.fromkeys(shown))
 
     def servers(self) -> list[Line]:
         """Return the MCP servers with their states in Claude Code's words."""
@@ -101,18 +95,10 @@ class Talk:
         """Return the user's commands and the skills, in the form of ``initialize``. Reads files."""
         inventory = self.conversation.inventory
         own = inventory.commands.lines() if inventory.commands else ()
-        told = [
-            {"name": each.name, "description": each.description, "argumentHint": each.hint}
-            for each in own
-            if not each.trouble
-        ]
         skills = inventory.skills.lines() if inventory.skills else ()
-        told += [
-            {"name": each.id, "description": each.description, "argumentHint": ""}
-            for each in skills
-            if each.state in _ACTIVE
-        ]
-        return told
+        usable = [(each.name, each.description, each.hint) for each in own if not each.trouble]
+        usable += [(each.id, each.description, "") for each in skills if each.state in _ACTIVE]
+        return [{"name": name, "description": about, "argumentHint": hint} for name, about, hint in usable]
 
     def model(self) -> ModelInfo | None:
         """Return facts about the session's model; None if they are unknown."""
@@ -285,12 +271,13 @@ class ClaudeHost:
         try:
             conversation = begin(self._services.library, start)
         except BaError as error:
-            self._write(self._result_without_session(error))
+            result = TurnResult(self._figures, time.time())
+            result.failed(error.info())
+            self._write(result.line("", None))
             self._say(error.with_hint)
             return USAGE
-        talk = Talk(
-            conversation, ClaudeLines(conversation.id, conversation.model, self._words, partial=options.partial)
-        )
+        told = ClaudeLines(conversation.id, conversation.model, self._words, partial=options.partial)
+        talk = Talk(conversation, told)
         for event in await conversation.history():
             if isinstance(event, Notice) and event.damage:
                 self._tell(event)
@@ -370,11 +357,9 @@ class ClaudeHost:
         except BaError as error:
             told: Line = {"subtype": "error", "request_id": request.id, "error": error.with_hint}
         else:
-            told = {
-                "subtype": "success",
-                "request_id": request.id,
-                **({} if response is None else {"response": response}),
-            }
+            told = {"subtype": "success", "request_id": request.id}
+            if response is not None:
+                told["response"] = response
         self._write({"type": "control_response", "response": told})
         if request.subtype == "set_permission_mode" and told["subtype"] == "success":
             self._write(talk.lines.system("status", status=None, permissionMode=self._mode(talk)))
@@ -475,7 +460,7 @@ class ClaudeHost:
             case Asked(ask_id=id, question=question):
                 self._ask(id, question, turn, talk)
             case Answered(ask_id=id) if id in self._asking:
-                self._withdraw(id)
+                self._asking.pop(id).cancel()
             case Notice():
                 self._tell(event)
             case _:
@@ -515,14 +500,12 @@ class ClaudeHost:
                 self._result.denied(question.call_id, call)
             turn.cancel()
 
-    def _withdraw(self, id: str) -> None:
-        self._asking.pop(id).cancel()
-
     async def _settle(self) -> None:
         """Withdraw questions that are still open at the end of the turn."""
         tasks = list(self._asking.values())
-        for id in list(self._asking):
-            self._withdraw(id)
+        self._asking.clear()
+        for task in tasks:
+            task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
@@ -543,14 +526,13 @@ class ClaudeHost:
 
     def _init(self, talk: Talk) -> Line:
         conversation = talk.conversation
-        commands = [each["name"] for each in talk.commands()]
         facts: Line = {
             "cwd": str(conversation.cwd),
             "tools": talk.tools(self._words),
             "mcp_servers": talk.servers(),
             "model": conversation.model,
             "permissionMode": self._mode(talk),
-            "slash_commands": commands,
+            "slash_commands": [each["name"] for each in talk.commands()],
             "apiKeySource": self._words.key_source(conversation.model),
             "claude_code_version": VERSION,
             "ba_version": __version__,
@@ -563,12 +545,6 @@ class ClaudeHost:
             "fast_mode_state": "off",
         }
         return talk.lines.system("init", **facts)
-
-    def _result_without_session(self, error: BaError) -> Line:
-        """Return the result line of a run whose session could not be opened."""
-        result = TurnResult(self._figures, time.time())
-        result.failed(error.info())
-        return result.line("", None)
 
     def _tell(self, notice: Notice) -> None:
         self._say(with_hint(notice.text, notice.hint))

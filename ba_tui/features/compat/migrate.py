@@ -1,7 +1,4 @@
-"""``ba migrate``: lists the settings and files of Claude Code, Codex and OpenCode, and saves them after confirmation.
-
-``ba_tui.features.compat.migration`` reads their files.
-"""
+"""``ba migrate``: lists the settings and files of Claude Code, Codex and OpenCode, and saves them after a yes."""
 
 from __future__ import annotations
 
@@ -24,17 +21,31 @@ from ba_tui.cli.streams import print_line, say
 from ba_tui.context.commands import folders
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count
-from ba_tui.features.compat.migration.claude import ClaudePlaces, claude
 from ba_tui.features.compat.migration.codex import codex
-from ba_tui.features.compat.migration.draft import Change, Finding, MigrationDraft, own_settings, write_changes
+from ba_tui.features.compat.migration.draft import (
+    Change,
+    Finding,
+    MigrationDraft,
+    group,
+    json_object,
+    own_settings,
+    text_of,
+    write_changes,
+)
 from ba_tui.features.compat.migration.opencode import opencode
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import UserFolders, bundled, places, project_root, user_home
+from ba_tui.settings.claude.layer import REASONS
+from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.hooks import found_hooks
+from ba_tui.settings.layers import LoadedSettings
 from ba_tui.settings.plugins import Plugin, plugins_of
 from ba_tui.skills.catalog import plugin_roots, skill_roots
 
+SIGN_IN = "a sign-in is never copied: set ANTHROPIC_API_KEY, or type /setup in ba"
+TRUST = "trust the folder: ba trust"
+PLUGIN_PARTS = ("agents", "hooks", ".mcp.json")
 NARROWEST = 24
 """Least width of a text, in columns."""
 
@@ -94,7 +105,7 @@ def _drafts(tools: Sequence[Assistant], where: UserFolders, cwd: Path | None) ->
         draft = MigrationDraft(tool.value, own, drafts, lambda text: redact(text) != text)
         match tool:
             case Assistant.CLAUDE:
-                claude(ClaudePlaces(home, root, known, plugins), load(cwd), draft)
+                _claude(load(cwd), home, root, draft, known, plugins)
                 for text in found_hooks((), root, Trust(where).trusted)[1]:
                     draft.no("hook", text)
             case Assistant.CODEX:
@@ -164,3 +175,73 @@ def _agreed(changes: Sequence[Change], where: UserFolders) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("No terminal to ask on.", "See the changes with --dry-run, then run: ba migrate --yes")
     return typer.confirm(f"Write {count(len(changes), 'change')} to {where.settings}?")
+
+
+def _claude(
+    loaded: LoadedSettings,
+    home: Path,
+    root: Path,
+    draft: MigrationDraft,
+    known: Collection[Path],
+    plugins: Sequence[Plugin],
+) -> None:
+    """Add the files of ``~/.claude`` and of the project to ``draft``. ``known``: folders that ba reads. It reads nearly
+    all of them where they are, so that nothing is written.
+    """
+    for file in loaded.foreign:
+        _settings(file, draft)
+    draft.problems += [str(each) for each in loaded.warnings if "/.claude/" in each.where]
+    draft.file = None
+    for folder in dict.fromkeys((home / ".claude", root / ".claude")):
+        _claude_folder(folder, draft, known)
+    for plugin in plugins:
+        _plugin(plugin, draft, known)
+    for path in (home / ".claude.json", root / ".mcp.json"):
+        _servers(path, draft)
+    draft.file = None
+    projects = home / ".claude" / "projects"
+    how = "ba sessions import --own-folders ~/.claude/projects/*/*.jsonl"
+    draft.count("sessions", projects, "*.jsonl", "by hand", how)
+    if (home / ".claude" / ".credentials.json").is_file():
+        draft.note("sign-in", "by hand", SIGN_IN)
+
+
+def _settings(file: ForeignFile, draft: MigrationDraft) -> None:
+    draft.file = file.path
+    if not file.trusted:
+        draft.note("settings", "by hand", "the folder is not trusted: only rules that deny or ask count. See ba trust")
+    for key, number in file.honoured.items():
+        draft.note(key, "already", "counts" if number == 1 else f"{number} count")
+    for each in file.unsupported:
+        draft.no(each.key, each.why, each.line)
+
+
+def _claude_folder(folder: Path, draft: MigrationDraft, known: Collection[Path]) -> None:
+    for name in ("CLAUDE.md", "CLAUDE.local.md"):
+        if (folder / name).is_file():
+            draft.file = folder / name
+            draft.note("context file", "already", "ba tells it to models")
+    draft.file = None
+    draft.count("rules for files", folder / "rules", "*.md", "already", "ba reads them")
+    for what, pattern in (("skills", "SKILL.md"), ("commands", "*.md"), ("agents", "*.md")):
+        draft.read(what, folder / what, pattern, known, TRUST)
+    draft.count("output styles", folder / "output-styles", "*.md", "no", f"not supported: {REASONS['outputStyle']}")
+
+
+def _plugin(plugin: Plugin, draft: MigrationDraft, known: Collection[Path]) -> None:
+    for folder in plugin.commands:
+        draft.read(f"commands of {plugin.name}", folder, "*.md", known, TRUST)
+    draft.read(f"skills of {plugin.name}", plugin.folder / "skills", "SKILL.md", known, TRUST)
+    if any((plugin.folder / part).exists() for part in PLUGIN_PARTS):
+        draft.no(f"plugin {plugin.name}", REASONS["enabledPlugins"])
+
+
+def _servers(path: Path, draft: MigrationDraft) -> None:
+    draft.file = path
+    text = text_of(path, draft)
+    data = json_object(path, text, draft) if text else {}
+    names = list(group(data, "mcpServers"))
+    for project in group(data, "projects").values():
+        names += list(group(project, "mcpServers"))
+    if names:
+        draft.note(f"MCP servers: {', '.join(dict.fromkeys(names))}", "already", "ba reads them: ba mcp list")

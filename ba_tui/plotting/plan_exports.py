@@ -12,8 +12,8 @@ from ba_tui.core.events import Event, PlanChanged, SubTaskChanged
 from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.teamwork import Plan, SubTask, SubTaskStatus
 from ba_tui.core.text.wording import clipped, count
-from ba_tui.plotting.plans.graph import needs
-from ba_tui.plotting.plans.signs import STATES, UNICODE, counted, lasted, step_name, words
+from ba_tui.plotting.plan_graph import needs
+from ba_tui.plotting.plan_signs import STATES, UNICODE, counted, lasted, step_name, words
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -39,10 +39,7 @@ def looks_like_rule(word: str) -> bool:
 
 def listed_rules(lists: Sequence[str], option: str, base: Path) -> Iterator[str]:
     """Yield the rules of ba for lists such as ``Read,Bash(git *)``; a path with a leading slash starts from ``base``.
-
-    Raises:
-        UsageError: no rule of ba has the same meaning, or denies at least as much.
-    """
+    Raises UsageError: no rule of ba has the same meaning, or denies at least as much."""
     for text in (rule for each in lists for rule in _split(each)):
         found = _RULE.fullmatch(text)
         if found and _ABSENT.fullmatch(found["name"]):
@@ -88,11 +85,8 @@ def _unknown(name: str, words: str) -> UsageError:
 
 
 def translated(argv: Sequence[str]) -> list[str]:
-    """Return ``argv`` with options of other assistants replaced by ba's.
-
-    Raises:
-        UsageError: an option has no counterpart; the hint says what to use instead.
-    """
+    """Return ``argv`` with options of other assistants replaced by ba's. Raises UsageError: an option has no
+    counterpart; the hint says what to use instead."""
     words, done, guesses = list(reversed(argv)), list[str](), read_guesses(GUESSES)
     printing = bool({"-p", "--print"} & set(argv)) or _streams(argv)
     asks = not printing or bool(_value(argv, "--permission-prompt-tool"))
@@ -125,10 +119,7 @@ def translated(argv: Sequence[str]) -> list[str]:
 
 def _same(name: str, ours: str, words: list[str], argv: Sequence[str]) -> Iterable[str]:
     """Return ba's words for the option ``name``, which is ``ours``. A value is removed from the end of ``words``.
-
-    Raises:
-        UsageError: the option has no value, or no rule of ba has the same meaning.
-    """
+    Raises UsageError: the option has no value, or no rule of ba has the same meaning."""
     row = FLAGS.get(ours)
     if row is None or row.type is bool:
         return ours.split()

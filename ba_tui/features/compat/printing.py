@@ -27,14 +27,9 @@ LONGEST = 64_000_000
 
 
 async def input_lines() -> AsyncIterator[bytes]:
-    """Yield the lines of standard input, without line ends, until it closes.
-
-    A thread reads them, as an event loop can't wait for a file. It reads the descriptor, not ``sys.stdin``, so that
-    Python can exit while a read blocks.
-
-    Raises:
-        UsageError: a line is too long, or standard input can't be read.
-    """
+    """Yield the lines of standard input, without line ends, until it closes. A thread reads them, as an event loop
+    can't wait for a file. It reads the descriptor, not ``sys.stdin``, so that Python can exit while a read blocks.
+    Raises UsageError: a line is too long, or standard input can't be read."""
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes | UsageError | None]()
 
     def put(line: bytes | UsageError | None) -> None:

@@ -61,11 +61,8 @@ Incoming: TypeAlias = PromptLine | ControlRequest | ControlReply
 
 
 def read_line(line: bytes) -> Incoming | None:
-    """Parse a line; return None for an empty line or an ignored type.
-
-    Raises:
-        WrongLine: the line is invalid, or its type is unknown.
-    """
+    """Parse a line; return None for an empty line or an ignored type. Raises WrongLine: the line is invalid, or its
+    type is unknown."""
     if not line.strip():
         return None
     try:

@@ -99,10 +99,8 @@ _SPECIFIC: Mapping[str, type] = {
 
 @frozen
 class HookAnswer:
-    """The answer of one hook. ``message`` is for the user, ``context`` for the model.
-
-    ``stop``: the reason to end the turn. ``trouble``: why the hook failed; it decides nothing then. ``request``: the
-    usage of a question to a model."""
+    """The answer of one hook. ``message`` is for the user, ``context`` for the model. ``stop``: the reason to end the
+    turn. ``trouble``: why the hook failed; it decides nothing then. ``request``: the usage of a question to a model."""
 
     hook: Hook
     decision: HookDecision = ""

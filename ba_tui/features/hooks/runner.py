@@ -90,11 +90,9 @@ _MODES = {"accept-edits": "acceptEdits", "bypass": "bypassPermissions"}
 
 @frozen
 class HookEvent:
-    """An event: ba's name of it, its additional fields, and the names for matchers.
-
-    ``tellings``: the call in question, by dialect; several when a call changes several files. ``longest``: the upper
-    limit for the timeout of each hook, in seconds.
-    """
+    """An event: ba's name of it, its additional fields, and the names for matchers. ``tellings``: the call in question,
+    by dialect; several when a call changes several files. ``longest``: the upper limit for the timeout of each hook, in
+    seconds."""
 
     name: str
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])

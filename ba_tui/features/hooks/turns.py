@@ -34,11 +34,7 @@ class HookTurns:
         self._running: set[asyncio.Task[None]] = set()
 
     async def admit(self, prompt: Message, branch: Branch) -> Sequence[Message]:
-        """Return notes to send with ``prompt``.
-
-        Raises:
-            PromptRefused: a hook blocks the prompt or ends the turn.
-        """
+        """Return notes to send with ``prompt``. Raises PromptRefused: a hook blocks the prompt or ends the turn."""
         words: list[str] = []
         if not self._begun:
             source = "resume" if branch.transcript.messages else "startup"
@@ -55,10 +51,7 @@ class HookTurns:
 
     async def before(self, branch: Branch) -> None:
         """Add notes of hooks before a request: after a compression they may repeat facts that the model must keep.
-
-        Raises:
-            StopTurn: a hook ended the turn after a call.
-        """
+        Raises StopTurn: a hook ended the turn after a call."""
         late = self.hooks.later()
         for event in (*self._untold, *late.events):
             branch.emit(event)

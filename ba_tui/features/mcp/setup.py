@@ -41,8 +41,7 @@ JOINED = "New MCP tools (tool_search finds those not listed):"
 
 class McpSession:
     """core.agent.Interceptor, one per session: servers whose tools are not known yet are connected in the background;
-    only a run without a user waits for them.
-    """
+    only a run without a user waits for them."""
 
     def __init__(
         self, configs: Sequence[ServerConfig], host: ServerHost, modalities: Modalities, *, attended: bool
@@ -95,8 +94,7 @@ class McpSession:
 
     def _joined(self, late: set[str]) -> list[str]:
         """Return the tools of ``late`` servers that are connected now, once: the description of the tool search was
-        sent before.
-        """
+        sent before."""
         found: list[str] = []
         for name in sorted(late):
             server = self.servers.each[name]

@@ -76,8 +76,7 @@ class WebRequest:
 @frozen
 class WebReply:
     """A server's reply. ``cut``: why ``body`` is incomplete; empty if it is complete. ``moved``: a redirect that was
-    not followed, because it leads to another site or from https to http.
-    """
+    not followed, because it leads to another site or from https to http."""
 
     address: WebAddress
     status: int
@@ -116,10 +115,8 @@ def public_client(allow_private: tuple[str, ...]) -> WebClient:
 
 @frozen
 class WebClient:
-    """Sends requests to allowed addresses. ``proxies`` as in the environment: by scheme, ``all`` and ``no``.
-
-    A proxy resolves names itself, so it may connect to another address than the checked one.
-    """
+    """Sends requests to allowed addresses. ``proxies`` as in the environment: by scheme, ``all`` and ``no``. A proxy
+    resolves names itself, so it may connect to another address than the checked one."""
 
     reach: AddressReach = field(default_factory=AddressReach)
     limits: WebLimits = field(default_factory=WebLimits)
@@ -132,10 +129,7 @@ class WebClient:
 
     async def page(self, address: WebAddress, wanted: WantedUrl | None = None) -> WebReply:
         """Return the reply for ``address``. Redirects within its site are followed and checked like the first address.
-
-        Raises:
-            ToolFailure: the request failed, or the address is not allowed.
-        """
+        Raises ToolFailure: the request failed, or the address is not allowed."""
         here, deadline = address, asyncio.get_running_loop().time() + self.limits.seconds
         for _ in range(self.limits.redirects + 1):
             reply = await self._answer(WebRequest(here), wanted, deadline)
@@ -339,11 +333,8 @@ class PageLink:
 
 
 def decoded(reply: WebReply) -> str:
-    """Decode the body by its byte order mark, the header or the page's declaration; else detect the encoding.
-
-    Raises:
-        ToolFailure: the body is binary.
-    """
+    """Decode the body by its byte order mark, the header or the page's declaration; else detect the encoding. Raises
+    ToolFailure: the body is binary."""
     body = reply.body
     if kind := binary_kind(body[:HEAD_BYTES]):
         raise ToolFailure(
@@ -369,11 +360,8 @@ def looks_like_html(text: str) -> bool:
 
 
 async def read_page(kind: PageKind, source: str, base: str = "") -> dict[str, Any]:
-    """Return the output of ``page_reader.py`` for ``source``, a page at the address ``base``.
-
-    Raises:
-        ToolFailure: the page needs too much time or memory.
-    """
+    """Return the output of ``page_reader.py`` for ``source``, a page at the address ``base``. Raises ToolFailure: the
+    page needs too much time or memory."""
     task = await asyncio.to_thread(lambda: json.dumps({"kind": kind, "source": source, "base": base}).encode())
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     argv = (sys.executable, "-P", str(READER))

@@ -71,11 +71,8 @@ class ServerRefusal(ToolFailure):
 
 
 async def fetched(web: WebClient, url: str) -> WebReply:
-    """Return the reply for ``url``; the body is not loaded if its type can't be text.
-
-    Raises:
-        ToolFailure: the address is not allowed, or the request failed. ServerRefusal: the status is 400 or more.
-    """
+    """Return the reply for ``url``; the body is not loaded if its type can't be text. Raises ToolFailure: the address
+    is not allowed, or the request failed. ServerRefusal: the status is 400 or more."""
     reply = await web.page(read_address(url), _may_be_text)
     if reply.status >= 400:
         raise await refusal_of(reply)

@@ -179,10 +179,7 @@ def own_settings(places: UserFolders) -> dict[str, Any]:
 
 def write_changes(places: UserFolders, changes: Sequence[Change]) -> Path | None:
     """Copy config.yaml and make ``changes``, which keep its comments; return the copy, or None if there was no file.
-
-    Raises:
-        UsageError: a change does not fit. StorageError: a file can't be written.
-    """
+    Raises UsageError: a change does not fit. StorageError: a file can't be written."""
     kept = _copied(places.settings)
     for change in changes:
         if change.adds:

@@ -25,11 +25,8 @@ class CalendarSpan:
 
 
 def calendar_query(span: CalendarSpan) -> str:
-    """Return a SELECT with one row for each day. A fiscal year is named by the year in which it ends. May block.
-
-    Raises:
-        QueryFailed: a date is invalid or the country unknown.
-    """
+    """Return a SELECT with one row for each day. A fiscal year is named by the year in which it ends. May block. Raises
+    QueryFailed: a date is invalid or the country unknown."""
     start, end = _day(span.start), _day(span.end)
     if end < start:
         raise QueryFailed(f"The calendar ends on {end}, before it begins on {start}.")

@@ -87,11 +87,8 @@ class Charts:
         *,
         on_progress: Listener | None = None,
     ) -> Chart:
-        """Compute a chart of a result or dataset, of the rows that pass ``arrangement``.
-
-        Raises:
-            UnknownTable: no such table. QueryFailed: the chart can't be drawn of these columns.
-        """
+        """Compute a chart of a result or dataset, of the rows that pass ``arrangement``. Raises UnknownTable: no such
+        table. QueryFailed: the chart can't be drawn of these columns."""
         payload = {"chart": asdict(wanted), "arrangement": asdict(arrangement or Arrangement())}
         return decoded(Chart, await self.request("chart", payload, on_progress))
 
@@ -137,9 +134,7 @@ class TextColumns:
 @frozen
 class DerivedTables:
     """Tables computed from others: comparisons and cross tables. ``head`` is the number of first rows in a reply.
-
-    Raises UnknownTable, and QueryFailed for missing columns or wrong types.
-    """
+    Raises UnknownTable, and QueryFailed for missing columns or wrong types."""
 
     request: Request
     head: int
@@ -242,14 +237,9 @@ class Analysis:
         self, source: str, *others: str, part: str = "", name: str = "", on_progress: Listener | None = None
     ) -> tuple[Dataset, ...]:
         """Read a file, a glob, or ``part`` (a sheet or table) of a file into tables, and return them. ``others`` are
-        further files of the same table; ``name`` overrides the table name.
-
-        Without ``part``, a workbook or database gives a dataset for each sheet or table. Unchanged files are not read
-        again; a changed file is read again under the same name.
-
-        Raises:
-            DataRefused, DataUnreadable: one line why.
-        """
+        further files of the same table; ``name`` overrides the table name. Without ``part``, a workbook or database
+        gives a dataset for each sheet or table. Unchanged files are not read again; a changed file is read again under
+        the same name. Raises DataRefused, DataUnreadable: one line why."""
         matched = [await self._matched(each) for each in (source, *others)]
         paths = [path for each in matched for path in each.paths]
         notes = [note for each in matched for note in each.notes]
@@ -260,13 +250,9 @@ class Analysis:
     async def profile(
         self, name: str, *, thorough: bool = False, on_progress: Listener | None = None
     ) -> DatasetProfile:
-        """Return the statistics of a dataset, reading its file again if it changed. Cached until then.
-
-        ``thorough`` also looks for missing values, outliers, repeated rows and broken references, which takes longer.
-
-        Raises:
-            UnknownTable: no dataset has this name.
-        """
+        """Return the statistics of a dataset, reading its file again if it changed. Cached until then. ``thorough``
+        also looks for missing values, outliers, repeated rows and broken references, which takes longer. Raises
+        UnknownTable: no dataset has this name."""
         reply = await self._request("profile", {"name": name, "thorough": thorough}, on_progress)
         profile: DatasetProfile = _value(DatasetProfile, reply)
         return replace(profile, findings=self.muted.marked(profile.findings, _paths(profile.dataset.files)))
@@ -302,15 +288,10 @@ class Analysis:
         named: Mapping[str, str] | None = None,
         on_progress: Listener | None = None,
     ) -> QueryResult:
-        """Run one read-only statement, and store its rows as the next result R1, R2, …
-
-        Files named in ``sql`` are registered first, unless ``named`` maps them to tables. ``timeout`` in seconds; the
-        default is the limit of the settings.
-
-        Raises:
-            QueryRefused: the statement does more than read, or names a file that may not be read.
-            QueryFailed: it is wrong, or exceeds the time, rows or memory allowed.
-        """
+        """Run one read-only statement, and store its rows as the next result R1, R2, … Files named in ``sql`` are
+        registered first, unless ``named`` maps them to tables. ``timeout`` in seconds; the default is the limit of the
+        settings. Raises QueryRefused: the statement does more than read, or names a file that may not be read.
+        QueryFailed: it is wrong, or exceeds the time, rows or memory allowed."""
         known = None if named is None else {file: [table] for file, table in named.items()}
         payload = {"sql": sql, "head": HEAD_ROWS, "named": known}
         limit = min(timeout or self._place.limits.seconds, self._place.limits.seconds)
@@ -329,9 +310,7 @@ class Analysis:
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
     ) -> Page:
         """Return rows of a result or dataset. An order or filter is computed once and cached for further pages.
-
-        ``limit`` is at most ``PAGE_ROWS``. Raises UnknownTable, QueryFailed.
-        """
+        ``limit`` is at most ``PAGE_ROWS``. Raises UnknownTable, QueryFailed."""
         payload = {"name": name, "arrangement": encoded(arrangement or Arrangement()), "offset": offset}
         return _value(Page, await self._request("page", {**payload, "limit": min(limit, PAGE_ROWS)}))
 
@@ -343,10 +322,8 @@ class Analysis:
     async def find(
         self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
     ) -> tuple[FoundRows, ...]:
-        """Find numbers within ``ranges`` in a result: at most ``most`` rows for each range and column.
-
-        Raises QueryFailed after ``timeout`` seconds.
-        """
+        """Find numbers within ``ranges`` in a result: at most ``most`` rows for each range and column. Raises
+        QueryFailed after ``timeout`` seconds."""
         payload = {"name": name, "ranges": ranges, "most": most}
         try:
             return _value(tuple[FoundRows, ...], await self._request("find", payload, timeout=timeout))
@@ -371,10 +348,8 @@ class Analysis:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def adopt(self, file: Path, provenance: Provenance, types: Mapping[str, str] = NO_TYPES) -> QueryResult:
-        """Store a Parquet ``file`` from another engine as the next result. ``file`` must be in ``inbox``.
-
-        ``types`` maps columns that arrive as text to DuckDB types; a column whose values don't fit stays text.
-        """
+        """Store a Parquet ``file`` from another engine as the next result. ``file`` must be in ``inbox``. ``types``
+        maps columns that arrive as text to DuckDB types; a column whose values don't fit stays text."""
         payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS, "types": types}
         return _value(QueryResult, await self._request("adopt", payload))
 

@@ -140,10 +140,8 @@ class Sources:
     async def query(
         self, name: str, sql: str, *, write: bool = False, on_progress: Listener | None = None
     ) -> QueryResult:
-        """Run one statement on a source, and store its rows as the next result.
-
-        ``write``: the statement changes data, and the user approved it. Raises as ``Analysis.query``.
-        """
+        """Run one statement on a source, and store its rows as the next result. ``write``: the statement changes data,
+        and the user approved it. Raises as ``Analysis.query``."""
         place, limits = self.place(name), self._analysis.limits
         statement, started = sql.strip().rstrip(";").rstrip(), time.time()
         folder = await asyncio.to_thread(self._analysis.make_inbox, name)

@@ -157,11 +157,8 @@ class CopyExports:
     rules: ExportRules
 
     def checked(self, copy: CopyTo) -> Path:
-        """Return the path to write. Blocks.
-
-        Raises:
-            UsageError: the ending is unknown, the path is denied, or the file exists.
-        """
+        """Return the path to write. Blocks. Raises UsageError: the ending is unknown, the path is denied, or the file
+        exists."""
         _format(copy.file, FORMATS)
         target = self.rules.target(copy.file)
         if target.exists() or target.is_symlink():

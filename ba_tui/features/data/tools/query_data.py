@@ -363,11 +363,7 @@ def analyse_data_tool(definition: Definition, place: AnalysisPlace, concern: Con
 
 
 def operation_arguments(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of the operation.
-
-    Raises:
-        ToolFailure: one is missing, or the operation does not take it.
-    """
+    """Return the arguments of the operation. Raises ToolFailure: one is missing, or the operation does not take it."""
     operation: str = args["operation"]
     arguments = {name: value for name, value in args.items() if name != "operation" and value not in ("", [], None)}
     needed, taken = NEEDS[operation], (*NEEDS[operation], *TAKES[operation])

@@ -69,11 +69,8 @@ class SourceSetup:
 
 
 def read_address(name: str, url: str, where: UserFolders) -> Address:
-    """Return ``url`` with its references replaced by their quoted values. Blocks.
-
-    Raises:
-        SourceFailed: a reference has no value.
-    """
+    """Return ``url`` with its references replaced by their quoted values. Blocks. Raises SourceFailed: a reference has
+    no value."""
     secrets: list[str] = []
     known = variables(where)
 
@@ -126,11 +123,8 @@ class SourceQueries:
         return DIALECTS.get(place.scheme, place.scheme) if place else LOCAL
 
     async def writes(self, args: Mapping[str, Any]) -> bool:
-        """Return whether the statement changes data on a writable source.
-
-        Raises:
-            UnknownTable: no such source. QueryRefused: the source is read-only, and the statement does more than read.
-        """
+        """Return whether the statement changes data on a writable source. Raises UnknownTable: no such source.
+        QueryRefused: the source is read-only, and the statement does more than read."""
         place = self.sources.place(args["source"])
         why = await asyncio.to_thread(_beyond_reading, args["sql"], self.dialect(args))
         if why and not place.writable:

@@ -26,8 +26,7 @@ NEW = "it is new since you approved the tools of this server"
 class KnownTools:
     """The stored state of a server. ``approved`` by the server's own tool names; ``listed``: the present listing;
     ``title``, ``protocol``, ``resources`` and ``prompts`` from the newest connection; ``left_out``: a line for each
-    item that ba can't use. ``met``: the server was listed before, perhaps without tools.
-    """
+    item that ba can't use. ``met``: the server was listed before, perhaps without tools."""
 
     approved: Mapping[str, RemoteTool] = field(default_factory=dict[str, RemoteTool])
     listed: tuple[RemoteTool, ...] = ()
@@ -40,8 +39,7 @@ class KnownTools:
 
     def with_listing(self, listed: tuple[RemoteTool, ...]) -> KnownTools:
         """Return the state with a new listing. The first listing counts as approved, because the user has just added
-        the server; if it is empty, nothing is approved, and tools added later are new.
-        """
+        the server; if it is empty, nothing is approved, and tools added later are new."""
         if not self.met and not self.approved:
             return replace(self, approved={tool.name: tool for tool in listed}, listed=listed, met=True)
         # Keep the same object if nothing changed: calls compare all definitions, and comparing equal objects is free.
@@ -132,8 +130,7 @@ class KnownServers:
 
     def _stored(self, config: ServerConfig) -> Path:
         """Return the server's file; if it is missing, that of an older version, whose name did not include the source
-        file.
-        """
+        file."""
         path = self._path(config)
         assert self._folder
         return path if path.exists() else self._folder / f"{_hashed(_program(config))}.json"
@@ -142,8 +139,7 @@ class KnownServers:
 def identity(config: ServerConfig, root: Path | None) -> str:
     """Return the identity of a server: a hash of its program or address and of its source file, without values that may
     be secret. A server of a project also depends on its ``root``: ``server.js`` is a different program in another
-    project.
-    """
+    project."""
     of = str(root or "") if config.scope in {"project", "local"} else ""
     return _hashed([*_program(config), config.scope, config.source, of])
 

@@ -47,8 +47,7 @@ class Seen:
 
 def failure(error: BaseException, seen: Seen, what: str = "") -> BaError:
     """Return ``error`` as an error of ours: what happened, and what to do. ``what`` failed; empty for the connection
-    itself.
-    """
+    itself."""
     error = _innermost(error)
     if isinstance(error, BaError):
         return error
@@ -179,8 +178,7 @@ UNFINISHED_SECONDS = 5.0
 
 class Connection:
     """A connection. ``ended`` is called with the reason when the server ends it; ``changed`` when the server reports
-    changed offers.
-    """
+    changed offers."""
 
     def __init__(
         self,

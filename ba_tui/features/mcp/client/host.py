@@ -45,8 +45,7 @@ ALONE = "no call of this MCP server is running that could ask you; add the host 
 class ServerHost:
     """What the servers of a session run with. ``environment`` is that of commands; ``sample`` asks a model for a
     server. ``store``: the folder of approved definitions; None stores nothing. ``keep`` saves a switch (server, tool,
-    on) for later sessions; it blocks.
-    """
+    on) for later sessions; it blocks."""
 
     def __init__(
         self,
@@ -69,8 +68,7 @@ class ServerHost:
 
     async def program(self, config: ServerConfig, current: Callable[[], Call | None]) -> Program:
         """Return the program to start for ``config``. ``current`` returns the server's running call, through which the
-        user can be asked. Raises McpError.
-        """
+        user can be asked. Raises McpError."""
         environment = {**self._inherited(), **config.environment}
         folder = Path(os.path.expanduser(config.folder)) if config.folder else self._root  # noqa: PTH111 - must not raise
         folder = folder if folder.is_absolute() else self._root / folder
@@ -111,8 +109,7 @@ class ServerHost:
 
     async def auth(self, config: ServerConfig) -> httpx2.Auth | None:
         """Return the authentication that adds and refreshes the stored tokens; None if none is stored. Its flow raises
-        LoginNeeded when only the user can continue. Raises StorageError.
-        """
+        LoginNeeded when only the user can continue. Raises StorageError."""
         kept = await asyncio.to_thread(self.tokens.read, config) if self.tokens else {}
         return await (await oauth(self.tokens)).auth(config) if self.tokens and kept.get("tokens") else None
 
@@ -146,8 +143,7 @@ class ServerHost:
 
 async def oauth(tokens: TokenStore) -> OAuth:
     """Return the logins whose tokens are stored there; the SDK is loaded for them alone, because most servers need
-    none.
-    """
+    none."""
 
     def load() -> OAuth:
         from ba_tui.features.mcp.client.oauth import OAuth  # noqa: PLC0415 - the SDK takes half a second
@@ -168,8 +164,7 @@ async def _login_client(_: ServerConfig, auth: httpx2.Auth | None) -> httpx2.Asy
 
 class ServerHosts:
     """The hosts that a server may reach: those allowed by rules, and those that the user allows while a call of it
-    runs. tools.running.egress_proxy uses it like the decisions about a command.
-    """
+    runs. tools.running.egress_proxy uses it like the decisions about a command."""
 
     def __init__(
         self,

@@ -57,9 +57,7 @@ AGAIN = "Connect again: /mcp, or start a new session."
 
 
 class Server:
-    """One server. ``part``: its prefix in tool names. ``changed`` is called on the event loop when its
-    state changes.
-    """
+    """One server. ``part``: its prefix in tool names. ``changed`` is called on the loop when its state changes."""
 
     def __init__(self, config: ServerConfig, part: str, host: ServerHost, changed: Callable[[], None]) -> None:
         self.config, self.part = config, part
@@ -190,8 +188,7 @@ class Server:
         self, tool: str, args: Mapping[str, Any], call: Call, shown: RemoteTool | None = None
     ) -> RemoteResult:
         """Call a tool. A changed tool runs only if the user was ``shown`` this very definition, which approves it.
-        Raises McpError, ToolChanged.
-        """
+        Raises McpError, ToolChanged."""
         connection = await self.connect()
         if present := self._changed(tool):
             if present != shown:
@@ -248,8 +245,7 @@ class Server:
 
     async def _negotiated(self, connection: Connection) -> None:
         """Open a connection. A server of an older protocol may exit at the probe of the newest one: it is then opened
-        with its own protocol.
-        """
+        with its own protocol."""
         try:
             await connection.open(spoken=self._known.protocol)
         except LoginNeeded:
@@ -372,8 +368,7 @@ def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
 
 class Servers:
     """All servers of a session by name, core.ports.mcp.McpServers. Nothing is started before ``begin`` or a call. Reads
-    the files of known servers.
-    """
+    the files of known servers."""
 
     def __init__(self, configs: Sequence[ServerConfig], host: ServerHost) -> None:
         self._host = host

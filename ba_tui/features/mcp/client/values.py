@@ -44,8 +44,7 @@ class RemoteResult:
 @frozen
 class ServerOffer:
     """A server's listing. ``tools`` as plain JSON. ``notes``: a line for each listing that failed. ``left_out``: one
-    for each unreadable item.
-    """
+    for each unreadable item."""
 
     tools: tuple[Mapping[str, Any], ...] = ()
     resources: tuple[RemoteResource, ...] = ()

@@ -86,11 +86,7 @@ def sides_of(left: GridTable, right: GridTable) -> Sides:
 def compare_tables(
     request: WorkerRequest, database: Database, queries: Queries, sides: Sides, asked: ComparisonQuery
 ) -> Comparison:
-    """Compare the tables.
-
-    Raises:
-        HandlerFailed: a key column is missing, or no key was found.
-    """
+    """Compare the tables. Raises HandlerFailed: a key column is missing, or no key was found."""
     with database.shared(request, f"comparing {sides.left.name} with {sides.right.name}") as cursor:
         keys = _given(sides, asked.keys) if asked.keys else _found_key(cursor, sides)
         left = _doubted(cursor, sides.left, [pair[0] for pair in sides.pairs(keys)])

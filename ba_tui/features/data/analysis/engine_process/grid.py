@@ -246,10 +246,7 @@ class CrossTable:
 
 def pivot_query(request: WorkerRequest, database: Database, table: GridTable, asked: CrossTable) -> str:
     """Return the SELECT of a cross table: a row for each group of ``rows`` and one of totals, a column for each group
-    of ``columns``.
-
-    Raises:
-        HandlerFailed: a column is missing or of the wrong type, or there would be too many columns.
+    of ``columns``. Raises HandlerFailed: a column is missing or of the wrong type, or there would be too many columns.
     """
     rows, columns = ([table.column(name).name for name in names] for names in (asked.rows, asked.columns))
     value = _aggregated(table, asked)

@@ -92,11 +92,7 @@ _PIVOT = regex(r"(?is)\b(?:un)?pivot")
 
 
 def parsed(connection: duckdb.DuckDBPyConnection, sql: str, known: Mapping[str, str]) -> tuple[Statement, ...]:
-    """Parse ``sql``. ``known``: the existing tables, by lower-case name.
-
-    Raises:
-        HandlerFailed: DuckDB can't parse it.
-    """
+    """Parse ``sql``. ``known``: existing tables by lower-case name. Raises HandlerFailed: DuckDB can't parse it."""
     if len(sql) > LONGEST:
         raise failed(f"The SQL is longer than {LONGEST // 1000} KB.")
     if sql.lstrip().startswith("."):
@@ -248,11 +244,8 @@ class Queries:
             return parsed(cursor, sql, self.store.names())
 
     def run(self, request: WorkerRequest, sql: str, head: int, files: Mapping[str, list[str]] | None) -> QueryResult:
-        """Run one statement. ``files`` maps named files to their tables; None before they were registered.
-
-        Raises:
-            HandlerFailed: it can't run; kind ``files_needed`` lists the files to register.
-        """
+        """Run one statement. ``files`` maps named files to their tables; None before they were registered. Raises
+        HandlerFailed: it can't run; kind ``files_needed`` lists the files to register."""
         statement = self._readable(self.statements(sql), files)
         named = {file: names[0] for file, names in (files or {}).items()}
         tables = tuple(dict.fromkeys((*statement.tables, *named.values())))

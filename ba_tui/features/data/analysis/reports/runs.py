@@ -229,11 +229,8 @@ class ReportRun:
 
 
 def found_report(path: Path) -> tuple[Report, Path]:
-    """Return the report of ``path``, a script, notebook or data folder, and its data folder.
-
-    Raises:
-        UsageError: there is no report.
-    """
+    """Return the report of ``path``, a script, notebook or data folder, and its data folder. Raises UsageError: there
+    is no report."""
     places = (path / MANIFEST, path) if path.is_dir() or path.name == MANIFEST else ()
     file = next((each for each in places if each.is_file()), path.with_name(f"{path.stem}-data") / MANIFEST)
     try:
@@ -247,11 +244,8 @@ def found_report(path: Path) -> tuple[Report, Path]:
 
 
 def given_files(report: Report, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the files by table. The name "" means the only table, or the one named like the file.
-
-    Raises:
-        UsageError: the table is ambiguous.
-    """
+    """Return the files by table. The name "" means the only table, or the one named like the file. Raises UsageError:
+    the table is ambiguous."""
     names = [table.name for table in report.tables]
     known = f"The report has {', '.join(names) or 'no tables'}."
     found: dict[str, str] = {}

@@ -136,11 +136,7 @@ def manifest(report: Report) -> str:
 
 
 def report_of(text: str) -> Report:
-    """Return the report in a manifest.
-
-    Raises:
-        UsageError: the text is no manifest, or from a later version of ba.
-    """
+    """Return the report in a manifest. Raises UsageError: the text is no manifest, or from a later version of ba."""
     try:
         value: Any = json.loads(text)
         if not isinstance(value, dict) or "results" not in value:

@@ -232,10 +232,8 @@ class IbisEngine:
 
     @contextmanager
     def limited(self, request: WorkerRequest, seconds: float) -> Generator[None]:
-        """While active, a cancel or timeout interrupts the statement on the server.
-
-        The exit waits for an interrupt in progress, which would otherwise stop the next statement.
-        """
+        """While active, a cancel or timeout interrupts the statement on the server. The exit waits for an interrupt in
+        progress, which would otherwise stop the next statement."""
         late, over = threading.Event(), threading.Event()
         stopping: list[threading.Thread] = []
 

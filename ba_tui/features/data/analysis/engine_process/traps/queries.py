@@ -219,10 +219,8 @@ PLAIN = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "OUTER"})
 
 @frozen
 class Measure:
-    """An aggregate over a join: the SELECT with the join, the relations of its values, and its item.
-
-    ``call`` may be in another SELECT around ``select``.
-    """
+    """An aggregate over a join: the SELECT with the join, the relations of its values, and its item. ``call`` may be in
+    another SELECT around ``select``."""
 
     select: Select
     relations: tuple[Relation, ...]

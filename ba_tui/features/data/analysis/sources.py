@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.datasets import SourceInfo
 from ba_tui.core.ports.settings import Share
 from ba_tui.core.ports.tables import (
     Column,
@@ -45,6 +46,7 @@ AROUND_SECONDS = 30.0
 LOOK_SECONDS = 60.0
 """Seconds to load a driver, connect and read metadata."""
 UNKNOWN_ROWS = -1
+PREVIEW_ROWS = 1_000
 NAMES: Mapping[str, str] = {
     "postgres": "PostgreSQL", "postgresql": "PostgreSQL", "sqlite": "SQLite", "sc": "Spark", "mysql": "MySQL",
     "clickhouse": "ClickHouse", "trino": "Trino", "bigquery": "BigQuery", "snowflake": "Snowflake",
@@ -89,8 +91,8 @@ class QueryCost:
 
 
 class Sources:
-    """The sources of one session, by name. A helper starts with the first request to its source. Requests raise
-    ``AnalysisError`` with a one-line message without secrets."""
+    """The sources of a session by name, core.ports.datasets.DataSources. A helper starts with the first request to its
+    source. Requests raise ``AnalysisError`` with a one-line message without secrets."""
 
     def __init__(self, places: Sequence[SourcePlace], analysis: Analysis) -> None:
         self.places = {place.name: place for place in places}
@@ -105,6 +107,10 @@ class Sources:
             raise UnknownTable(f"There is no source {name}.", hint)
         return self.places[name]
 
+    def listed(self) -> tuple[SourceInfo, ...]:
+        """Return the sources, with their tables as last listed."""
+        return tuple(SourceInfo(each.name, each.engine, self._tables.get(each.name)) for each in self.places.values())
+
     def known_tables(self, name: str) -> tuple[str, ...] | None:
         """Return the tables as last listed; None before that."""
         return self._tables.get(name)
@@ -113,11 +119,15 @@ class Sources:
         """Connect, and return the engine's name and version."""
         return str(await self._request(self.place(name), "check", {}, timeout=LOOK_SECONDS))
 
-    async def tables(self, name: str) -> tuple[str, ...]:
+    async def tables(self, source: str) -> tuple[str, ...]:
         """Return the tables that queries can read."""
-        reply = await self._request(self.place(name), "tables", {}, timeout=LOOK_SECONDS)
-        found = self._tables[name] = tuple(map(str, reply["tables"]))
+        reply = await self._request(self.place(source), "tables", {}, timeout=LOOK_SECONDS)
+        found = self._tables[source] = tuple(map(str, reply["tables"]))
         return found
+
+    async def preview(self, source: str, table: str) -> str:
+        """Store the first rows of a table, as ``tables`` names it, as a result, and return its handle."""
+        return (await self.query(source, f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}")).handle
 
     async def profile(self, name: str, table: str) -> DatasetProfile:
         """Return the columns of a table, with the statistics that the source's ``share`` allows."""

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -20,7 +20,6 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import ALL, KINDS
 from ba_tui.core.ports.tables import DatasetProfile, QueryResult, TrapFinding
 from ba_tui.core.text.wording import count, one_line, sentence, suggestion, with_hint
-from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.card import card
 from ba_tui.features.data.analysis.comparison import Comparison, comparison_lines
 from ba_tui.features.data.analysis.errors import AnalysisError, QueryRefused
@@ -48,10 +47,6 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.plotting.canvas import ASCII, DrawingArea, Line, Run
 from ba_tui.plotting.drawing import USUAL_HEIGHT, drawn, signs_for
 from ba_tui.resources import places, project_root
-
-if TYPE_CHECKING:
-    from ba_tui.features.data.analysis.engine import Listener
-
 
 FOUND = 6
 LONGEST = 600
@@ -135,14 +130,6 @@ def _lines(metric: Metric) -> Iterator[str]:
     yield f"  {' · '.join(filter(None, (metric.description, also, owner, metric.shown)))}"
 
 
-@frozen
-class PrintedTable:
-    """Options of a printed table: most ``rows`` (0 for all), and the format of ``figures``."""
-
-    rows: int
-    figures: FigureFormat
-
-
 @app.command()
 def profile(
     files: Annotated[list[str], typer.Argument(metavar="FILE|-", help="Data files or globs; - reads CSV from stdin.")],
@@ -211,7 +198,7 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
     if kind and output:
         check_picture(output)
     wanted = "table" if kind else _format("json" if json_ else format, output)
-    printed = PrintedTable(rows, figure_format(locale) if locale else plainly)
+    figures = figure_format(locale) if locale else plainly
     with opened_data(folder_of(cwd), files or ()) as data:
         try:
             for file in data.files:
@@ -226,9 +213,9 @@ def query(  # noqa: PLR0913 - typer reads one parameter a flag
                 say(f"{found.title}. {found.why}")
             _say_notes(result)
             if kind:
-                deliver_chart(data, ChartRequest(result.handle, kind), data.line.show, output)
+                deliver_chart(data, ChartRequest(result.handle, kind), output)
                 return OK
-            return _delivered(data, result, wanted, output, printed)
+            return _delivered(data, result, wanted, output, rows, figures)
         except AnalysisError as error:
             return print_error(error)
 
@@ -268,11 +255,11 @@ def _format(requested: Format | None, output: Path | None) -> Format:
 
 
 def _delivered(
-    data: OpenedData, result: QueryResult, format: Format, output: Path | None, printed: PrintedTable
+    data: OpenedData, result: QueryResult, format: Format, output: Path | None, rows: int, figures: FigureFormat
 ) -> int:
     if format not in PRINTED:
         return export(data, result.handle, format, output)
-    lines, note = _rows(data, result, format, printed)
+    lines, note = _rows(data, result, format, rows, figures)
     if output:
         write_output(output, [f"{lines}\n"])
     else:
@@ -282,10 +269,13 @@ def _delivered(
     return OK
 
 
-def _rows(data: OpenedData, result: QueryResult, format: str, printed: PrintedTable, verb: str = "") -> tuple[str, str]:
-    """Return the first rows of a result as text, and a note when there are more. ``verb``: what all the rows do."""
-    shown = data.run(head(data.engine, result, printed.rows or result.rows))
-    lines = (table_lines if format == "table" else markdown_lines)(result.columns, shown, printed.figures)
+def _rows(
+    data: OpenedData, result: QueryResult, format: str, rows: int, figures: FigureFormat, verb: str = ""
+) -> tuple[str, str]:
+    """Return the first ``rows`` (0 for all) of a result as text, and a note when there are more. ``verb``: what all the
+    rows do."""
+    shown = data.run(head(data.engine, result, rows or result.rows))
+    lines = (table_lines if format == "table" else markdown_lines)(result.columns, shown, figures)
     note = f"{result.rows:,} rows{verb}; the first {len(shown):,} are shown. --rows 0 prints all of them."
     return "\n".join(lines), note if len(shown) < result.rows else ""
 
@@ -313,18 +303,14 @@ def check_kind(kind: str) -> ChartKind:
 
 
 def deliver_chart(
-    data: OpenedData,
-    wanted: ChartRequest,
-    listener: Listener,
-    out: Path | None = None,
-    look: tuple[int, bool] = (0, False),
+    data: OpenedData, wanted: ChartRequest, out: Path | None = None, look: tuple[int, bool] = (0, False)
 ) -> None:
     """Compute a chart, then print or save it. ``look`` has width and ASCII of ``print_chart``."""
-    drawing = data.run(data.engine.charts.compute(wanted, on_progress=listener))
+    drawing = data.run(data.engine.chart(wanted, on_progress=data.line.show))
     if out is None:
         print_chart(drawing, *look)
         return
-    picture = data.engine.charts.picture(drawing, "svg" if out.suffix.lower() == ".svg" else "png")
+    picture = data.engine.picture(drawing, "svg" if out.suffix.lower() == ".svg" else "png")
     with data.run(picture.__aenter__()).open("rb") as source:
         write_output(out, source)
 
@@ -345,12 +331,8 @@ def painted_lines(lines: Sequence[Line], *, coloured: bool) -> list[str]:
 
 
 def _painted(run: Run) -> str:
-    code = _code(run.role)
+    code = COLOURS[int(run.role) - 1] if run.role.isdigit() else STYLES.get(run.role, "")
     return f"\x1b[{code}m{run.text}\x1b[0m" if code and run.text.strip() else run.text
-
-
-def _code(role: str) -> str:
-    return COLOURS[int(role) - 1] if role.isdigit() else STYLES.get(role, "")
 
 
 DIFFERENT = 6
@@ -385,9 +367,7 @@ def compare(  # noqa: PLR0913 - typer reads one parameter a flag
     with opened_data(folder_of(cwd), [left.partition("#")[0], right.partition("#")[0]]) as data:
         try:
             names = [_table(data, file, name) for file, name in zip(data.files, (left, right), strict=True)]
-            work = data.engine.derived.compare(
-                names[0], names[1], key or (), tolerance=tolerance, on_progress=data.line.show
-            )
+            work = data.engine.compare(names[0], names[1], key or (), tolerance=tolerance, on_progress=data.line.show)
             found = data.run(work)
             if json_ or format == "json":
                 print_line(json.dumps(_as_json(found), indent=2))
@@ -399,7 +379,7 @@ def compare(  # noqa: PLR0913 - typer reads one parameter a flag
             else:
                 print_line("\n".join([*_file_names(names, (left, right)), *comparison_lines(found)]))
                 if found.result:
-                    lines, note = _rows(data, found.result, format, PrintedTable(rows, figures), " differ")
+                    lines, note = _rows(data, found.result, format, rows, figures, " differ")
                     print_line(f"\n{lines}")
                     if note:
                         say(note)
@@ -547,7 +527,7 @@ def chart(  # noqa: PLR0913 - typer reads one parameter a flag
             name = data.query(sql).handle if sql else datasets[0].name
             if len(datasets) > 1 and not sql:
                 say(f"Drawn is {name}; --part or --sql choose among {', '.join(each.name for each in datasets)}.")
-            deliver_chart(data, replace(wanted, data=name), data.line.show, out, (width, ascii_))
+            deliver_chart(data, replace(wanted, data=name), out, (width, ascii_))
         except AnalysisError as error:
             return print_error(error)
     return OK

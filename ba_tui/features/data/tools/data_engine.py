@@ -14,11 +14,9 @@ from typing import Any
 from ba_tui.core.effects import READING
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.engine import EngineLimits, EnginePlace
+from ba_tui.features.data.analysis.engine import MUTED, EngineLimits, EnginePlace, MutedTraps
 from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.features.data.analysis.metrics import Metrics, metric_folders
-from ba_tui.features.data.analysis.muted_traps import MUTED, MutedTraps
-from ba_tui.features.data.tools.exports import ExportRules
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox, limits_for, sandbox_for
@@ -38,7 +36,6 @@ AROUND = 2 * GIGABYTE
 """Bytes of memory for the helper in addition to DuckDB's limit."""
 AWAY = "it lies outside the folders of this session; add its folder with --add-dir"
 KEPT = "it may contain secrets"
-NO_METRICS = Metrics()
 
 
 def muted_traps(state: Path, settings: Settings) -> MutedTraps:
@@ -81,20 +78,17 @@ def engine_limits(settings: Settings) -> EngineLimits:
     options = settings.analysis
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     memory = int(options.memory_gb * GIGABYTE) or min(MOST_MEMORY, machine // 4)
-    threads = options.threads or _processors()
+    threads = options.threads or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
     return EngineLimits(memory, threads, int(options.disk_gb * GIGABYTE), options.max_rows, options.query_seconds)
 
 
 @frozen
 class DataAccess:
-    """The files that the rules let ``reader`` read as data; files with secrets are refused. ``exports`` has the rules
-    for writing results, ``metrics`` the agreed definitions."""
+    """The files that the rules let ``reader`` read as data; files with secrets are refused."""
 
     workspace: Workspace
     reader: Tool
     judge: Callable[[JudgedCall], Judgement]
-    exports: ExportRules
-    metrics: Metrics = NO_METRICS
 
     def files(self) -> DataFiles:
         """Return the files that may be registered. A rule that asks does not refuse: the user has named the file, or
@@ -135,8 +129,3 @@ def _kept(path: Path, workspace: Workspace) -> str:
 def _confined(sandbox: Sandbox, own: Path) -> Confinement | None:
     # Plain: DuckDB opens only files that were checked, so it may run where the sandbox can't hide every secret.
     return sandbox.confine(replace(READING, writable=(own,), plain=True), originals=True)
-
-
-def _processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

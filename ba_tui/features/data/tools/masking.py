@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.tables import Cell, Column, Personal, Provenance, QueryResult, Row
+from ba_tui.core.ports.tables import Column, Personal, Provenance, QueryResult, Row
 from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.card import MASKS, personal_kind
-from ba_tui.features.data.analysis.engine import Analysis, ColumnTexts, TextColumns
+from ba_tui.features.data.analysis.engine import Analysis, ColumnTexts
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.permissions.secrets.disguises import KnownSearch
 from ba_tui.permissions.secrets.scanner import find
@@ -64,7 +64,12 @@ class ColumnMasks:
         masks = {place: MASKS[kind] for place, kind in personal.items() if columns[place].name.lower() not in allowed}
         if not masks:
             return tuple(rows), ()
-        made = tuple(tuple(_mask(value, masks.get(place)) for place, value in enumerate(row)) for row in rows)
+        made = tuple(
+            tuple(
+                mask if (mask := masks.get(place)) and value is not None else value for place, value in enumerate(row)
+            )
+            for row in rows
+        )
         names = ", ".join(columns[place].name for place in masks)
         owner = used[0] if used else "TABLE"
         first = columns[next(iter(masks))].name
@@ -93,10 +98,6 @@ def _covers(owner: str, table: str) -> bool:
     return owner == table or owner.startswith(f"{table}.") or table.startswith(f"{owner}.")
 
 
-def _mask(value: Cell, mask: str | None) -> Cell:
-    return mask if mask and value is not None else value
-
-
 # Secrets are learned when data is read: a query may shorten or change a secret, so patterns would miss it in results.
 
 log = logging.getLogger(__name__)
@@ -104,17 +105,17 @@ log = logging.getLogger(__name__)
 
 @frozen
 class SecretColumns:
-    """Searches the text ``columns`` of the engine for secrets and adds them to ``search``."""
+    """Searches the text columns of the engine for secrets and adds them to ``search``."""
 
-    columns: TextColumns
+    analysis: Analysis
     search: KnownSearch
 
     async def learn(self) -> None:
         """Learn the secrets of new datasets: of whole columns when a sample has values that look like secrets."""
         try:
-            for sample in await self.columns.new_samples():
+            for sample in await self.analysis.new_samples():
                 if await asyncio.to_thread(_secrets, sample):
-                    whole = await self.columns.all(sample.dataset, sample.column)
+                    whole = await self.analysis.texts(sample.dataset, sample.column)
                     await asyncio.to_thread(self._add, replace(whole, texts=(*sample.texts, *whole.texts)))
         except AnalysisError as error:
             # The call itself reports what is wrong with the data, and its result is searched by patterns anyway.

@@ -79,21 +79,16 @@ def read_address(name: str, url: str, where: UserFolders) -> Address:
         key = read_key(inner.removeprefix(KEYRING), None, where) if inner.startswith(KEYRING) else None
         found = key.value if key else known.get(inner, "")
         if not found:
-            what = (
-                f"The keyring has no entry {inner.removeprefix(KEYRING)}" if KEYRING in inner else f"{inner} is not set"
-            )
-            raise SourceFailed(f"{name} can't be reached: {what}.", _cure(inner))
+            entry = inner.removeprefix(KEYRING)
+            what = f"The keyring has no entry {entry}" if KEYRING in inner else f"{inner} is not set"
+            cure = f"Set the environment variable {inner} before you start ba."
+            cure = f"Save it: keyring set ba {entry}" if inner.startswith(KEYRING) else cure
+            raise SourceFailed(f"{name} can't be reached: {what}.", cure)
         secrets.extend((found, quote(found, safe="")))
         return quote(found, safe="")
 
     made = REFERENCE.sub(lambda match: value(match[0]), url)
     return Address(made, tuple(dict.fromkeys(secrets)))
-
-
-def _cure(inner: str) -> str:
-    if inner.startswith(KEYRING):
-        return f"Save it: keyring set ba {inner.removeprefix(KEYRING)}"
-    return f"Set the environment variable {inner} before you start ba."
 
 
 def _file(url: str, root: Path) -> Path | None:
@@ -157,7 +152,6 @@ class SourceQueries:
 
 def _beyond_reading(sql: str, dialect: str) -> str:
     """Return why a statement does more than read; empty when it only reads. Blocks."""
-
     found = classify(sql, dialect)
     if found.kinds <= READS and not found.network:
         return ""

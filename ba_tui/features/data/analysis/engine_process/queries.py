@@ -38,27 +38,75 @@ from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 LONGEST = 200_000
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 SELECTS = frozenset({"SELECT", "MULTI"})
 """Statement types that may select: DuckDB reports a PIVOT that must find its columns as MULTI, like other pairs of
 statements."""
 NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-FILE_FUNCTIONS = _words(
-    "read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto read_ndjson read_ndjson_auto"
+FILE_FUNCTIONS = frozenset(
+    [
+        "read_csv",
+        "read_csv_auto",
+        "read_parquet",
+        "parquet_scan",
+        "read_json",
+        "read_json_auto",
+        "read_ndjson",
+        "read_ndjson_auto",
+    ]
 )
-SOURCES = _words(
-    "range generate_series unnest repeat repeat_row json_each json_tree summary histogram histogram_values "
-    "test_all_types duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views "
-    "pragma_table_info pragma_version pragma_collations regexp_split_to_table flatten"
+SOURCES = frozenset(
+    [
+        "range",
+        "generate_series",
+        "unnest",
+        "repeat",
+        "repeat_row",
+        "json_each",
+        "json_tree",
+        "summary",
+        "histogram",
+        "histogram_values",
+        "test_all_types",
+        "duckdb_columns",
+        "duckdb_functions",
+        "duckdb_keywords",
+        "duckdb_tables",
+        "duckdb_types",
+        "duckdb_views",
+        "pragma_table_info",
+        "pragma_version",
+        "pragma_collations",
+        "regexp_split_to_table",
+        "flatten",
+    ]
 )
 """Functions allowed in FROM."""
-ACTS = _words(
-    "nextval setval currval query query_table checkpoint force_checkpoint getenv read_text read_blob glob sniff_csv "
-    "which_secret load_extension install_extension enable_logging disable_logging write_log set_config "
-    "add_parquet_key write_csv shell system"
+ACTS = frozenset(
+    [
+        "nextval",
+        "setval",
+        "currval",
+        "query",
+        "query_table",
+        "checkpoint",
+        "force_checkpoint",
+        "getenv",
+        "read_text",
+        "read_blob",
+        "glob",
+        "sniff_csv",
+        "which_secret",
+        "load_extension",
+        "install_extension",
+        "enable_logging",
+        "disable_logging",
+        "write_log",
+        "set_config",
+        "add_parquet_key",
+        "write_csv",
+        "shell",
+        "system",
+    ]
 )
 CHANGES = frozenset(
     ["insert", "update", "delete", "merge", "create", "drop", "alter", "copy", "attach", "detach", "truncate"]
@@ -223,14 +271,6 @@ ENGINE = f"DuckDB {duckdb.__version__}"
 
 
 @frozen
-class LandedFile:
-    """A Parquet file of another engine; ``types`` are the target types of its text columns."""
-
-    file: Path
-    types: Mapping[str, str]
-
-
-@frozen
 class Queries:
     """Runs queries on ``database``, which pages and loads use too."""
 
@@ -279,18 +319,21 @@ class Queries:
         with self.database.shared(request) as cursor:
             return findings_of_query(cursor, request, statement.sql, tables, self.store, seconds)
 
-    def adopt(self, request: WorkerRequest, landed: LandedFile, provenance: Provenance, head: int) -> QueryResult:
-        """Store a Parquet file of the inbox as a result."""
+    def adopt(
+        self, request: WorkerRequest, file: Path, types: Mapping[str, str], provenance: Provenance, head: int
+    ) -> QueryResult:
+        """Store a Parquet file of another engine, in the inbox, as a result. ``types``: the target types of its text
+        columns."""
         with self.database.shared(request, "keeping the result") as cursor, self.store.handle() as number:
-            name, source = quoted(f"R{number}"), f"read_parquet({text(str(landed.file))})"
+            name, source = quoted(f"R{number}"), f"read_parquet({text(str(file))})"
             cursor.execute("BEGIN")
             try:
-                casts, notes = _casts(cursor, source, landed.types)
+                casts, notes = _casts(cursor, source, types)
                 rows = fetch_number(cursor, f"CREATE TABLE {name} AS SELECT {casts} FROM {source}")
                 columns = columns_of(cursor, name)
             except duckdb.Error as error:
                 cursor.execute("ROLLBACK")
-                raise unreadable(f"{landed.file.name} can't be kept as a result: {said(error)}") from error
+                raise unreadable(f"{file.name} can't be kept as a result: {said(error)}") from error
             return self._kept(cursor, StoredResult(number, columns, rows, provenance, notes), head)
 
     def _kept(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:

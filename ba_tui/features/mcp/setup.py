@@ -18,11 +18,10 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.feature import CheckContext, SessionContext
-from ba_tui.features.mcp.client.approved import KnownServers
+from ba_tui.features.mcp.client.definitions import KnownServers
 from ba_tui.features.mcp.client.host import ServerHost
 from ba_tui.features.mcp.client.server import Servers
-from ba_tui.features.mcp.mentions import MentionedResources, RemotePrompts
-from ba_tui.features.mcp.remote_tools import RemoteTools
+from ba_tui.features.mcp.remote_tools import MentionedResources, RemotePrompts, RemoteTools
 from ba_tui.resources import project_root
 from ba_tui.settings.mcp.choices import McpChoices
 from ba_tui.settings.mcp.configured import FoundServers, server_checks

@@ -20,13 +20,14 @@ from ba_tui.core.text.figures import AnswerNotes, Footnote
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.calendars import calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
-from ba_tui.features.data.analysis.reports.documents import notebook, script
-from ba_tui.features.data.analysis.reports.values import (
+from ba_tui.features.data.analysis.reports.documents import (
     Report,
     ReportFigure,
     ReportSection,
     gather_report,
+    notebook,
     report_of,
+    script,
     store_data,
 )
 from tests.analysis.engines import engine_in
@@ -205,7 +206,7 @@ def test_a_manifest_that_is_none(text: str) -> None:
 
 def test_a_manifest_of_a_later_version() -> None:
     report = Report("t", 0.0, "9", "", format=99)
-    from ba_tui.features.data.analysis.reports.values import manifest
+    from ba_tui.features.data.analysis.reports.documents import manifest
 
     with pytest.raises(UsageError, match=r"written by a newer ba \(schema 99"):
         report_of(manifest(replace(report)))

@@ -15,7 +15,7 @@ from ba_tui.core.provider import Modalities
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.feature import CheckContext
-from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
+from ba_tui.features.mcp.client.definitions import KnownServers, KnownTools
 from ba_tui.features.mcp.client.host import ServerHost
 from ba_tui.features.mcp.setup import FOLDER, McpSession, mcp_checks
 from ba_tui.permissions.paths import Workspace

@@ -43,9 +43,10 @@ from ba_tui.features.data.analysis.errors import (
     QueryFailed,
     QueryRefused,
     UnknownTable,
+    decoded,
+    encoded,
 )
 from ba_tui.features.data.analysis.files import DataFiles, MatchedFiles
-from ba_tui.features.data.analysis.wire import decoded, encoded
 from ba_tui.processes.scratch import make_scratch, remove_scratch
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import exclusive, read_regular, save_whole

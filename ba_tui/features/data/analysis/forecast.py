@@ -15,8 +15,7 @@ from ba_tui.core.ports.tables import Page, Progress, QueryResult
 from ba_tui.core.text.wording import correction, count, quoted
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import PAGE_ROWS, Analysis
-from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed
-from ba_tui.features.data.analysis.wire import decoded
+from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed, decoded
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 Step: TypeAlias = Literal["day", "weekday", "week", "month", "quarter", "year"]

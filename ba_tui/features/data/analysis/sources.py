@@ -32,9 +32,9 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     SourceFailed,
     UnknownTable,
+    decoded,
     nearest_names,
 )
-from ba_tui.features.data.analysis.wire import decoded
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 if TYPE_CHECKING:

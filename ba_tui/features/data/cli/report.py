@@ -16,6 +16,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, with_hint
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
+from ba_tui.features.data.analysis.reports.documents import Report
 from ba_tui.features.data.analysis.reports.runs import (
     FigureChange,
     ReportRun,
@@ -26,7 +27,6 @@ from ba_tui.features.data.analysis.reports.runs import (
     shown,
     summary,
 )
-from ba_tui.features.data.analysis.reports.values import Report
 from ba_tui.features.data.cli.engine import INFRASTRUCTURE, OK, ProgressLine
 from ba_tui.features.data.tools.data_engine import temporary_place
 from ba_tui.resources import places

@@ -21,16 +21,20 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.reports.documents import (
+    Report,
+    ReportFigure,
+    ReportSection,
     appendix,
     chart_lines,
+    gather_report,
     heading,
     markdown,
     notebook,
     origin,
     prompt_lines,
     script,
+    store_data,
 )
-from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, ReportSection, gather_report, store_data
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.plotting.canvas import safe
 from ba_tui.sessions.exports.document import answers

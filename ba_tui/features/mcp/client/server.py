@@ -27,9 +27,9 @@ from ba_tui.core.ports.mcp import (
 )
 from ba_tui.core.text.wording import correction, one_line
 from ba_tui.core.tool import Call
-from ba_tui.features.mcp.client.approved import KnownServers
 from ba_tui.features.mcp.client.definitions import (
     INSTRUCTIONS_CHARS,
+    KnownServers,
     definition_text,
     plain_text,
     read_tools,

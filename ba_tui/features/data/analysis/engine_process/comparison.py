@@ -28,7 +28,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
 )
 from ba_tui.features.data.analysis.engine_process.grid import GridTable
 from ba_tui.features.data.analysis.engine_process.queries import Queries
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import failed
 from ba_tui.processes.serving import WorkerRequest
 
 BATCH = 100

@@ -32,7 +32,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
 from ba_tui.features.data.analysis.engine_process.datasets import CONVERTED
 from ba_tui.features.data.analysis.engine_process.store import SCHEMA
 from ba_tui.features.data.analysis.engine_process.text_files import LOADING
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import failed
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 MOST_KEPT = 8

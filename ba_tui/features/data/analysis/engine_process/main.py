@@ -44,7 +44,7 @@ from ba_tui.features.data.analysis.engine_process.profiles import profiles_of
 from ba_tui.features.data.analysis.engine_process.queries import Queries
 from ba_tui.features.data.analysis.engine_process.store import DataStore, StoredDataset
 from ba_tui.features.data.analysis.engine_process.traps.datasets import quality_findings
-from ba_tui.features.data.analysis.wire import decoded, encoded, failed
+from ba_tui.features.data.analysis.errors import decoded, encoded, failed
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
 
 AROUND = 0.25

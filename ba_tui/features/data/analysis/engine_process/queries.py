@@ -29,7 +29,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
 from ba_tui.features.data.analysis.engine_process.datasets import DatasetRegistry
 from ba_tui.features.data.analysis.engine_process.store import DataStore, StoredResult
 from ba_tui.features.data.analysis.engine_process.traps.queries import findings_of_query
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import failed
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 
 # Statements are classified with DuckDB's parser: only those that read, and only tables, are run. The engine's settings

@@ -24,7 +24,7 @@ from ba_tui.core.ports.tables import (
 )
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.database import listed, quoted, rows_of, text, unreadable
-from ba_tui.features.data.analysis.wire import decoded, encoded
+from ba_tui.features.data.analysis.errors import decoded, encoded
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 SCHEMA = "ba"

@@ -13,7 +13,7 @@ import pytest
 from ba_tui.core.errors import NewerSchema, StorageError, UsageError, written_by_newer
 from ba_tui.core.services import begin
 from ba_tui.core.start import Start
-from ba_tui.features.data.analysis.reports.documents import FORMAT
+from ba_tui.features.data.analysis.report import FORMAT
 from ba_tui.features.memory.engine.entries import VERSION
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.plotting.plan_exports import SCHEMA, plan_of

@@ -15,10 +15,9 @@ from ba_tui.feature import CheckContext
 from ba_tui.features.data.analysis.engine import Analysis, EnginePlace
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.nearby import missing_packages
-from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.data_engine import temporary_place
+from ba_tui.features.data.tools.data_access import temporary_place
 from ba_tui.features.data.tools.python_kernels import EXTRA, PythonPlace, interpreter, python_memory
-from ba_tui.features.data.tools.sources import SourceSetup
+from ba_tui.features.data.tools.sources import Sources, SourceSetup
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.confinement import sandbox_for

@@ -15,7 +15,7 @@ DATA = Feature(
                 "ba_tui.features.data.tui:data",
                 "[table or file]",
                 keys="f4",
-                cli="ba_tui.features.data.cli.application:app",
+                cli="ba_tui.features.data.data_cli:app",
                 help="Profile, query, chart and check data files, without a model.",
             ),
             Command(
@@ -23,7 +23,7 @@ DATA = Feature(
                 "Write answers and results as a report",
                 "ba_tui.features.data.tui:report",
                 "[file.html|md|ipynb|py]",
-                cli="ba_tui.features.data.cli.report:app",
+                cli="ba_tui.features.data.report_cli:app",
                 help="Run exported reports again, with the same or other files.",
             ),
             Command(

@@ -20,7 +20,7 @@ from ba_tui.core.text.figures import AnswerNotes, Footnote
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.calendars import calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
-from ba_tui.features.data.analysis.reports.documents import (
+from ba_tui.features.data.analysis.report import (
     Report,
     ReportFigure,
     ReportSection,
@@ -206,7 +206,7 @@ def test_a_manifest_that_is_none(text: str) -> None:
 
 def test_a_manifest_of_a_later_version() -> None:
     report = Report("t", 0.0, "9", "", format=99)
-    from ba_tui.features.data.analysis.reports.documents import manifest
+    from ba_tui.features.data.analysis.report import manifest
 
     with pytest.raises(UsageError, match=r"written by a newer ba \(schema 99"):
         report_of(manifest(replace(report)))

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Column, Provenance, Row
-from ba_tui.features.data.analysis.reports.documents import Report, ReportFigure, gather_report, manifest, store_data
-from ba_tui.features.data.analysis.reports.runs import (
+from ba_tui.features.data.analysis.report import Report, ReportFigure, gather_report, manifest, store_data
+from ba_tui.features.data.analysis.report_runs import (
     ReportRows,
     ReportRun,
     ReportRunner,

@@ -46,10 +46,15 @@ from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.features.data.analysis.metric_queries import described
 from ba_tui.features.data.analysis.metrics import Metrics
-from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.data_engine import DataAccess, agreed_metrics, engine_place, muted_traps
+from ba_tui.features.data.tools.data_access import (
+    ColumnMasks,
+    DataAccess,
+    SecretColumns,
+    agreed_metrics,
+    engine_place,
+    muted_traps,
+)
 from ba_tui.features.data.tools.exports import ExportRules, SessionExports
-from ba_tui.features.data.tools.masking import ColumnMasks, SecretColumns
 from ba_tui.features.data.tools.python_kernels import KERNEL, Kernels, PythonPlace, SessionPython, kernel_tool
 from ba_tui.features.data.tools.query_data import (
     ANALYSE,
@@ -65,7 +70,7 @@ from ba_tui.features.data.tools.query_data import (
     query_data_tool,
     rows_text,
 )
-from ba_tui.features.data.tools.sources import SourceQueries, SourceSetup
+from ba_tui.features.data.tools.sources import SourceQueries, Sources, SourceSetup
 from ba_tui.ingress import Ingress
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings.editing import add_item

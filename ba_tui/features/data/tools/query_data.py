@@ -29,8 +29,8 @@ from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.features.data.analysis.forecast import ForecastRequest, forecast
 from ba_tui.features.data.analysis.metric_queries import MetricFinding, differences, expanded_query, offer
 from ba_tui.features.data.analysis.metrics import Metrics
+from ba_tui.features.data.tools.data_access import ColumnMasks
 from ba_tui.features.data.tools.exports import ExportRules, copy_to, picture_format, write_copy
-from ba_tui.features.data.tools.masking import ColumnMasks
 from ba_tui.features.data.tools.sources import SourceQueries
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.processes.worker_values import WorkerSettings

@@ -20,7 +20,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
-from ba_tui.features.data.analysis.reports.documents import (
+from ba_tui.features.data.analysis.report import (
     Report,
     ReportFigure,
     ReportSection,

@@ -1,4 +1,4 @@
-"""Serves the requests of ``analysis.sources.Sources`` for one source. Connects with the first request."""
+"""Serves the requests of ``tools.sources.Sources`` for one source. Connects with the first request."""
 
 from __future__ import annotations
 

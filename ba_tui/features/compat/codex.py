@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.features.compat.migration.draft import (
+from ba_tui.features.compat.migration_draft import (
     AGENTS,
     BUILT_IN,
     MigrationDraft,

@@ -19,7 +19,7 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import PAGE_ROWS, Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
-from ba_tui.features.data.analysis.reports.documents import (
+from ba_tui.features.data.analysis.report import (
     MANIFEST,
     Report,
     ReportFigure,

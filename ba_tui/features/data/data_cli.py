@@ -27,7 +27,7 @@ from ba_tui.features.data.analysis.metric_queries import as_table, differences, 
 from ba_tui.features.data.analysis.metrics import Metric, Metrics, metric_folders
 from ba_tui.features.data.analysis.nearby import PROJECT_METRICS
 from ba_tui.features.data.checks import session_sources
-from ba_tui.features.data.cli.engine import (
+from ba_tui.features.data.cli_engine import (
     OK,
     USAGE,
     FigureFormat,

@@ -16,8 +16,8 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count, with_hint
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
-from ba_tui.features.data.analysis.reports.documents import Report
-from ba_tui.features.data.analysis.reports.runs import (
+from ba_tui.features.data.analysis.report import Report
+from ba_tui.features.data.analysis.report_runs import (
     FigureChange,
     ReportRun,
     ReportRunner,
@@ -27,8 +27,8 @@ from ba_tui.features.data.analysis.reports.runs import (
     shown,
     summary,
 )
-from ba_tui.features.data.cli.engine import INFRASTRUCTURE, OK, ProgressLine
-from ba_tui.features.data.tools.data_engine import temporary_place
+from ba_tui.features.data.cli_engine import INFRASTRUCTURE, OK, ProgressLine
+from ba_tui.features.data.tools.data_access import temporary_place
 from ba_tui.resources import places
 
 CHANGED = 6

@@ -32,7 +32,7 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     SourceFailed,
 )
-from ba_tui.features.data.tools.data_engine import muted_traps, temporary_place
+from ba_tui.features.data.tools.data_access import muted_traps, temporary_place
 from ba_tui.processes.scratch import clear_scratch, scratch
 from ba_tui.resources import places
 

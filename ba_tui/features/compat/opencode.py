@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ba_tui.core.text.json_text import key_lines
 from ba_tui.core.text.patterns import regex
-from ba_tui.features.compat.migration.draft import (
+from ba_tui.features.compat.migration_draft import (
     AGENTS,
     BUILT_IN,
     MigrationDraft,

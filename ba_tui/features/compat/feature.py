@@ -2,8 +2,8 @@
 
 from ba_tui.command import AppParts, Command, ShellParts
 from ba_tui.feature import Feature
+from ba_tui.features.compat import GUESSES
 
-GUESSES = "ba_tui.features.compat:guesses.yaml"
 COMPAT = Feature(
     "compat",
     app=AppParts(

@@ -21,7 +21,7 @@ from ba_tui.cli.streams import print_line, say
 from ba_tui.context.commands import folders
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.wording import count
-from ba_tui.features.compat.codex import codex
+from ba_tui.features.compat.foreign_settings import codex, opencode
 from ba_tui.features.compat.migration_draft import (
     Change,
     Finding,
@@ -32,7 +32,6 @@ from ba_tui.features.compat.migration_draft import (
     text_of,
     write_changes,
 )
-from ba_tui.features.compat.opencode import opencode
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import UserFolders, bundled, places, project_root, user_home

@@ -26,7 +26,6 @@ from ba_tui.features.data.analysis.errors import AnalysisError, QueryRefused
 from ba_tui.features.data.analysis.metric_queries import as_table, differences, expanded, sql_trouble
 from ba_tui.features.data.analysis.metrics import Metric, Metrics, metric_folders
 from ba_tui.features.data.analysis.nearby import PROJECT_METRICS
-from ba_tui.features.data.checks import session_sources
 from ba_tui.features.data.cli_engine import (
     OK,
     USAGE,
@@ -42,7 +41,7 @@ from ba_tui.features.data.cli_engine import (
     print_error,
     table_lines,
 )
-from ba_tui.features.data.tools.sources import SourceQueries
+from ba_tui.features.data.tools.sources import SourceQueries, session_sources
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.plotting.canvas import ASCII, DrawingArea, Line, Run
 from ba_tui.plotting.drawing import USUAL_HEIGHT, drawn, signs_for

@@ -198,7 +198,7 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
 def combined(answers: Sequence[HookAnswer]) -> HookVerdict:
     """Combine answers: deny wins over ask, ask over allow; messages and context are joined in configuration order."""
     given = {answer.decision for answer in answers}
-    strongest = next(decision for decision in _RANKED if decision in given or not decision)
+    strongest: HookDecision = next(decision for decision in _RANKED if decision in given or not decision)
     deciding = [answer for answer in answers if strongest and answer.decision == strongest]
     rewriters = [answer for answer in answers if answer.rewritten is not None]
     notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]

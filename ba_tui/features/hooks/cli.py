@@ -13,7 +13,6 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load
 from ba_tui.cli.streams import print_line, say
-from ba_tui.features.hooks.session import OURS
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places, project_root
 from ba_tui.settings import printable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ba_tui.settings.hooks import Hook
 
 app = typer.Typer(no_args_is_help=True)
+OURS = (".ba/config.yaml", ".ba/config.local.yaml")
 
 
 @app.command("list")

@@ -12,8 +12,16 @@ from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.web.client import WebClient, WebReply, WebRequest, decoded, read_page
-from ba_tui.features.web.fetch import FOREIGN, refusal_of, with_retry_after
+from ba_tui.features.web.client import (
+    FOREIGN,
+    WebClient,
+    WebReply,
+    WebRequest,
+    decoded,
+    read_page,
+    refusal_of,
+    with_retry_after,
+)
 from ba_tui.processes.terminal_text import unescaped
 from ba_tui.settings import Settings
 from ba_tui.tools.addresses import WebAddress, read_address

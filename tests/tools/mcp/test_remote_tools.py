@@ -23,7 +23,7 @@ from ba_tui.core.tool import Tool, ToolFacts
 from ba_tui.features.mcp.client.definitions import KnownServers, KnownTools
 from ba_tui.features.mcp.client.server import Servers
 from ba_tui.features.mcp.client.values import RemotePart, RemoteResult
-from ba_tui.features.mcp.remote_tools import MentionedResources, RemotePrompts, RemoteTools, tool_result
+from ba_tui.features.mcp.setup import MentionedResources, RemotePrompts, RemoteTools, tool_result
 from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.verdicts import Bounds

@@ -43,12 +43,13 @@ from ba_tui.features.data.analysis.errors import (
     decoded,
     nearest_names,
 )
+from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.conditions import StatementKind
-from ba_tui.permissions.sandbox.confinement import Sandbox
+from ba_tui.permissions.sandbox.confinement import Sandbox, sandbox_for
 from ba_tui.permissions.sql import classify
 from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
-from ba_tui.resources import UserFolders
+from ba_tui.resources import UserFolders, places
 from ba_tui.settings import Settings
 from ba_tui.settings.environment import variables
 from ba_tui.settings.keys import read_key
@@ -300,6 +301,13 @@ class SourceSetup:
         writable = (own, file.parent) if file and source.writable else (own,)
         profile = replace(READING, readable=(*given, *beside), writable=writable, plain=True, network=file is None)
         return self.sandbox.confine(profile, originals=True)
+
+
+def session_sources(engine: Analysis, place: EnginePlace, settings: Settings, folder: Path) -> Sources:
+    """Return the sources of ``settings`` for the ``engine`` of one command. Starts no process."""
+    where = places()
+    sandbox = sandbox_for(settings, where, Workspace(folder))
+    return Sources(SourceSetup(settings, where, sandbox, folder).places(place), engine)
 
 
 def read_address(name: str, url: str, where: UserFolders) -> Address:

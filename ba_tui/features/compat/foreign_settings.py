@@ -1,4 +1,4 @@
-"""Converts the ``config.toml`` and rules of Codex to settings of ba, which itself reads only its context files."""
+"""What Codex and OpenCode left here, as findings and as changes to ba's settings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
+from ba_tui.core.text.json_text import key_lines
 from ba_tui.core.text.patterns import regex
 from ba_tui.features.compat.migration_draft import (
     AGENTS,
@@ -18,20 +19,23 @@ from ba_tui.features.compat.migration_draft import (
     MigrationDraft,
     codex_server,
     group,
+    json_object,
+    opencode_server,
     provider,
     text_of,
 )
 from ba_tui.ingress import shown
 from ba_tui.settings.claude.layer import EFFORTS
 from ba_tui.settings.claude.rules import translated
+from ba_tui.settings.document import KeyPath
 from ba_tui.settings.environment import holds_key, steers
 
-SIGN_IN = "a sign-in is never copied: set OPENAI_API_KEY, or type /setup in ba"
+CODEX_SIGN_IN = "a sign-in is never copied: set OPENAI_API_KEY, or type /setup in ba"
 MOST_RULES = 64
 _LINE = regex(r"at line (\d+)")
 _DECISIONS = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
 _QUIET = frozenset({"model", "model_provider", "model_providers", "approval_policy", "sandbox_mode"})
-_REASONS: Mapping[str, str] = {
+_CODEX_REASONS: Mapping[str, str] = {
     "profile": "start ba with other flags, or set them in a project's .ba/config.yaml",
     "profiles": "start ba with other flags, or set them in a project's .ba/config.yaml",
     "notify": "write a hook for the event stop or notification; see ba guide hooks",
@@ -92,7 +96,7 @@ def codex(folder: Path, root: Path, draft: MigrationDraft, known: Collection[Pat
         f"ba sessions import --own-folders {shown(folder)}/sessions/*/*/*/*.jsonl",
     )
     if (folder / "auth.json").is_file():
-        draft.note("sign-in", "by hand", SIGN_IN)
+        draft.note("sign-in", "by hand", CODEX_SIGN_IN)
     if root / ".codex" != folder and (root / ".codex" / "config.toml").is_file():
         draft.no("the project's .codex/config.toml", "write what the project needs into .ba/config.yaml")
 
@@ -162,9 +166,9 @@ class _ConfigReader:
                 for name in cast("dict[str, Any]", value):
                     codex_server(draft, name, group(value, name))
             case "profiles" | "projects", dict():
-                draft.no(f"{key}: {', '.join(cast('dict[str, Any]', value))}", _REASONS[key])
+                draft.no(f"{key}: {', '.join(cast('dict[str, Any]', value))}", _CODEX_REASONS[key])
             case _:
-                draft.no(key, _REASONS.get(key, NO_COUNTERPART))
+                draft.no(key, _CODEX_REASONS.get(key, NO_COUNTERPART))
 
     def _writing(self, given: Mapping[str, Any]) -> None:
         for key, value in given.items():
@@ -239,3 +243,146 @@ def _plain(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
+
+
+OPENCODE_FILES = ("opencode.json", "opencode.jsonc", "config.json")
+OPENCODE_SIGN_IN = "a sign-in is never copied: set the provider's variable, or type /setup in ba"
+_KEY = regex(r"\{env:(\w+)\}")
+_TOOLS = {
+    "bash": "Bash",
+    "edit": "Edit",
+    "write": "Write",
+    "read": "Read",
+    "glob": "Glob",
+    "grep": "Grep",
+    "list": "LS",
+    "webfetch": "WebFetch",
+    "websearch": "WebSearch",
+    "task": "Task",
+    "skill": "Skill",
+    "todowrite": "TodoWrite",
+}
+"""Claude Code's names of tools by those in OpenCode's permissions."""
+_OPENCODE_REASONS: Mapping[str, str] = {
+    "agent": AGENTS,
+    "mode": AGENTS,
+    "default_agent": AGENTS,
+    "command": "write a file for each into ~/.claude/commands",
+    "instructions": "import the files in AGENTS.md, with @ before their names",
+    "plugin": "ba runs no plugins of OpenCode; write a hook, see ba guide hooks",
+    "tools": "deny a tool with a rule; see ba guide permissions",
+    "keybinds": "see ba guide keys",
+    "theme": "choose a theme in ba with /theme",
+    "tui": "it changes only the display of OpenCode",
+    "share": "ba shares nothing",
+    "autoupdate": "ba is updated as it was installed",
+    "formatter": "write a post_tool hook; see ba guide hooks",
+    "lsp": "ba starts no language servers",
+    "compaction": "set compression in your config.yaml",
+    "snapshot": "checkpoints are always kept; see ba guide undo",
+    "logLevel": "set log_level in your config.yaml",
+    "disabled_providers": "ba asks only the provider of your model",
+    "enabled_providers": "ba asks only the provider of your model",
+}
+
+
+def opencode(folder: Path, data: Path, root: Path, draft: MigrationDraft, known: Collection[Path]) -> None:
+    """Add the files of ``folder`` (``~/.config/opencode``), ``data`` and the project to ``draft``. ``known``: folders
+    that ba reads."""
+    for name in OPENCODE_FILES:
+        draft.file = folder / name
+        _file(draft.file, draft)
+    draft.file = None
+    if (folder / "AGENTS.md").is_file():
+        draft.note(
+            "context file", "by hand", f"copy {shown(folder / 'AGENTS.md')} to AGENTS.md beside your config.yaml"
+        )
+    for what, name, pattern, better in (
+        ("commands", "command", "*.md", "~/.claude/commands"),
+        ("skills", "skill", "SKILL.md", "~/.agents/skills"),
+        ("agents", "agent", "*.md", "~/.config/opencode/agent"),
+    ):
+        for place in (folder / name, folder / f"{name}s"):
+            draft.read(what, place, pattern, known, f"ba reads no {what} there: move them to {better}")
+    text = "opencode export ID > FILE, then ba sessions import FILE"
+    draft.count("sessions", data / "storage" / "session", "ses_*.json", "by hand", text)
+    if (data / "opencode.db").is_file():
+        draft.note("sessions", "by hand", text)
+    if (data / "auth.json").is_file():
+        draft.note("sign-in", "by hand", OPENCODE_SIGN_IN)
+    for name in OPENCODE_FILES[:2]:
+        if (root / name).is_file():
+            draft.no(f"the project's {name}", "write what the project needs into .ba/config.yaml")
+
+
+def _file(path: Path, draft: MigrationDraft) -> None:
+    if (text := text_of(path, draft)) is None:
+        return
+    lines, settings = key_lines(text), json_object(path, text, draft)
+    # Read providers first: a model is accepted only if its provider is known.
+    for key, value in sorted(settings.items(), key=lambda each: each[0] != "provider"):
+        _setting(key, value, lines, draft)
+
+
+def _setting(key: str, value: Any, lines: Mapping[KeyPath, int], draft: MigrationDraft) -> None:
+    line = lines.get((key,), 0)
+    match key, value:
+        case "$schema", _:
+            return
+        case "model" | "small_model", str():
+            _model(key, value, line, draft)
+        case "provider", dict():
+            for name in cast("dict[str, Any]", value):
+                _provider(name, group(value, name), draft)
+        case "permission", dict():
+            for name, given in cast("dict[str, Any]", value).items():
+                _permission(name, given, lines.get((key, name), line), draft)
+        case "permission", str():
+            _permission("*", value, line, draft)
+        case "mcp", dict():
+            for name in cast("dict[str, Any]", value):
+                opencode_server(draft, name, group(value, name))
+        case "agent" | "command", dict():
+            names = ", ".join(cast("dict[str, Any]", value))
+            draft.no(f"{key}: {names}", _OPENCODE_REASONS[key], line)
+        case _:
+            draft.no(key, _OPENCODE_REASONS.get(key, NO_COUNTERPART), line)
+
+
+def _model(key: str, value: str, line: int, draft: MigrationDraft) -> None:
+    name = value.partition("/")[0]
+    if name in BUILT_IN or draft.has(f"providers.{name}"):
+        draft.set("model" if key == "model" else "small.model", value, key)
+    else:
+        draft.no(key, f"ba has no provider {name}: set it up with /setup", line)
+
+
+def _provider(name: str, given: Mapping[str, Any], draft: MigrationDraft) -> None:
+    options = group(given, "options")
+    key = str(options.get("apiKey", ""))
+    variable = _KEY.fullmatch(key)
+    provider(draft, name, options.get("baseURL"), variable[1] if variable else None)
+    if key and not variable:
+        draft.note(f"provider {name}", "by hand", "a key is never copied: type /setup in ba")
+    if "models" in given:
+        draft.no(f"provider.{name}.models", "ba asks the server; write a price into models.yaml")
+
+
+def _permission(name: str, given: Any, line: int, draft: MigrationDraft) -> None:
+    tool = _TOOLS.get(name, "")
+    patterns = cast("dict[str, Any]", given) if isinstance(given, dict) else {"*": given}
+    if not tool or any(str(each) not in {"allow", "ask", "deny"} for each in patterns.values()):
+        draft.no(f"permission.{name}", NO_COUNTERPART, line)
+        return
+    for pattern, verdict in patterns.items():
+        what = f"permission.{name} {pattern}"
+        if pattern == "*" and verdict == "ask":
+            draft.note(what, "already", "ba asks before it changes or runs something", line)
+        elif pattern == "*" and verdict == "deny" and len(patterns) > 1:
+            draft.no(what, "in ba a rule that denies wins over all that allow", line)
+        else:
+            made = translated(f"{tool}({pattern})" if pattern != "*" else tool, str(verdict), Path("/"))
+            for rule in made.rules:
+                draft.add(f"permissions.{verdict}", rule, what)
+            if made.why:
+                draft.no(what, made.why, line)

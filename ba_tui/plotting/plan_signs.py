@@ -62,15 +62,9 @@ def signs_for(environ: Mapping[str, str]) -> PlanSigns:
 
 
 STATES: dict[PlanState, str] = {
-    "proposed": "waits for your approval",
-    "approved": "approved",
-    "running": "running",
-    "paused": "paused",
-    "completed": "completed",
-    "partial": "partly done",
-    "rejected": "rejected",
-    "cancelled": "interrupted",
-}
+    "proposed": "waits for your approval", "approved": "approved", "running": "running", "paused": "paused",
+    "completed": "completed", "partial": "partly done", "rejected": "rejected", "cancelled": "interrupted",
+}  # fmt: skip
 """Words for the states of a plan."""
 
 

@@ -249,41 +249,23 @@ OPENCODE_FILES = ("opencode.json", "opencode.jsonc", "config.json")
 OPENCODE_SIGN_IN = "a sign-in is never copied: set the provider's variable, or type /setup in ba"
 _KEY = regex(r"\{env:(\w+)\}")
 _TOOLS = {
-    "bash": "Bash",
-    "edit": "Edit",
-    "write": "Write",
-    "read": "Read",
-    "glob": "Glob",
-    "grep": "Grep",
-    "list": "LS",
-    "webfetch": "WebFetch",
-    "websearch": "WebSearch",
-    "task": "Task",
-    "skill": "Skill",
-    "todowrite": "TodoWrite",
-}
+    "bash": "Bash", "edit": "Edit", "write": "Write", "read": "Read", "glob": "Glob", "grep": "Grep", "list": "LS",
+    "webfetch": "WebFetch", "websearch": "WebSearch", "task": "Task", "skill": "Skill", "todowrite": "TodoWrite",
+}  # fmt: skip
 """Claude Code's names of tools by those in OpenCode's permissions."""
 _OPENCODE_REASONS: Mapping[str, str] = {
-    "agent": AGENTS,
-    "mode": AGENTS,
-    "default_agent": AGENTS,
+    "agent": AGENTS, "mode": AGENTS, "default_agent": AGENTS,
     "command": "write a file for each into ~/.claude/commands",
     "instructions": "import the files in AGENTS.md, with @ before their names",
     "plugin": "ba runs no plugins of OpenCode; write a hook, see ba guide hooks",
-    "tools": "deny a tool with a rule; see ba guide permissions",
-    "keybinds": "see ba guide keys",
-    "theme": "choose a theme in ba with /theme",
-    "tui": "it changes only the display of OpenCode",
-    "share": "ba shares nothing",
-    "autoupdate": "ba is updated as it was installed",
-    "formatter": "write a post_tool hook; see ba guide hooks",
-    "lsp": "ba starts no language servers",
-    "compaction": "set compression in your config.yaml",
-    "snapshot": "checkpoints are always kept; see ba guide undo",
-    "logLevel": "set log_level in your config.yaml",
-    "disabled_providers": "ba asks only the provider of your model",
+    "tools": "deny a tool with a rule; see ba guide permissions", "keybinds": "see ba guide keys",
+    "theme": "choose a theme in ba with /theme", "tui": "it changes only the display of OpenCode",
+    "share": "ba shares nothing", "autoupdate": "ba is updated as it was installed",
+    "formatter": "write a post_tool hook; see ba guide hooks", "lsp": "ba starts no language servers",
+    "compaction": "set compression in your config.yaml", "snapshot": "checkpoints are always kept; see ba guide undo",
+    "logLevel": "set log_level in your config.yaml", "disabled_providers": "ba asks only the provider of your model",
     "enabled_providers": "ba asks only the provider of your model",
-}
+}  # fmt: skip
 
 
 def opencode(folder: Path, data: Path, root: Path, draft: MigrationDraft, known: Collection[Path]) -> None:

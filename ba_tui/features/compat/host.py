@@ -54,15 +54,9 @@ from ba_tui.tools.claude_calls import ToolTelling
 _SHOWN = {"core", "on", "deferred"}
 _ACTIVE = {"active", "waiting", "on"}
 _PHASES: Mapping[ServerPhase, str] = {
-    "off": "disabled",
-    "untrusted": "disabled",
-    "idle": "pending",
-    "connecting": "pending",
-    "waiting": "pending",
-    "ready": "connected",
-    "login": "needs-auth",
-    "failed": "failed",
-}
+    "off": "disabled", "untrusted": "disabled", "idle": "pending", "connecting": "pending", "waiting": "pending",
+    "ready": "connected", "login": "needs-auth", "failed": "failed",
+}  # fmt: skip
 
 
 class Talk:

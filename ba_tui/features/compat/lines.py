@@ -65,15 +65,10 @@ OWN_MODES: Mapping[str, Mode] = {theirs: ours for ours, theirs in MODES.items()}
 QUIET = "dontAsk"
 """The mode that denies each call that needs approval."""
 ERRORS: Mapping[str, str] = {
-    "auth_failed": "authentication_failed",
-    "rate_limited": "rate_limit",
-    "bad_request": "invalid_request",
-    "model_not_found": "invalid_request",
-    "context_overflow": "invalid_request",
-    "overloaded": "server_error",
-    "server_error": "server_error",
-    "max_tokens": "max_output_tokens",
-}
+    "auth_failed": "authentication_failed", "rate_limited": "rate_limit", "bad_request": "invalid_request",
+    "model_not_found": "invalid_request", "context_overflow": "invalid_request", "overloaded": "server_error",
+    "server_error": "server_error", "max_tokens": "max_output_tokens",
+}  # fmt: skip
 """Error codes of Claude Code by the kind of a BaError; other kinds become ``unknown``."""
 STOPS: Mapping[str | None, str] = {"context_window": "model_context_window_exceeded"}
 

@@ -81,14 +81,9 @@ _RANKED: Sequence[HookDecision] = ("deny", "ask", "allow", "")
 _CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain output goes to the model."""
 _TYPES: Mapping[str, type] = {
-    "continue": bool,
-    "stopReason": str,
-    "suppressOutput": bool,
-    "systemMessage": str,
-    "decision": str,
-    "reason": str,
+    "continue": bool, "stopReason": str, "suppressOutput": bool, "systemMessage": str, "decision": str, "reason": str,
     "hookSpecificOutput": dict,
-}
+}  # fmt: skip
 _SPECIFIC: Mapping[str, type] = {
     "permissionDecision": str,
     "permissionDecisionReason": str,

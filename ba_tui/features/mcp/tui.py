@@ -267,15 +267,9 @@ class LoginPage(Sheet[str]):
 
 
 PHASES: dict[ServerPhase, str] = {
-    "off": "off",
-    "untrusted": "not trusted",
-    "idle": "not connected",
-    "connecting": "connecting",
-    "ready": "connected",
-    "waiting": "restarts soon",
-    "login": "needs a login",
-    "failed": "failed",
-}
+    "off": "off", "untrusted": "not trusted", "idle": "not connected", "connecting": "connecting",
+    "ready": "connected", "waiting": "restarts soon", "login": "needs a login", "failed": "failed",
+}  # fmt: skip
 
 
 class ServerBrowser(ServerList[ServerState]):

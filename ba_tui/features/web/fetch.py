@@ -31,21 +31,11 @@ from ba_tui.tools.failures import ToolFailure
 
 _NO_TEXT = ("image/", "audio/", "video/", "font/", "model/")
 _PACKED = {
-    "application/pdf",
-    "application/zip",
-    "application/gzip",
-    "application/x-gzip",
-    "application/x-tar",
-    "application/x-7z-compressed",
-    "application/x-bzip2",
-    "application/x-xz",
-    "application/zstd",
-    "application/vnd.rar",
-    "application/wasm",
-    "application/java-archive",
-    "application/x-executable",
+    "application/pdf", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar",
+    "application/x-7z-compressed", "application/x-bzip2", "application/x-xz", "application/zstd",
+    "application/vnd.rar", "application/wasm", "application/java-archive", "application/x-executable",
     "application/vnd.apache.parquet",
-}
+}  # fmt: skip
 _OFFICE = ("application/vnd.openxmlformats", "application/vnd.ms-", "application/vnd.oasis")
 
 

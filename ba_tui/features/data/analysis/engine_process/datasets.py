@@ -52,18 +52,12 @@ from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 MONTHS = (
     "januar jänner jan janvier janv enero ene gennaio gen january",
-    "februar feb février fevrier févr fevr febrero febbraio february",
-    "märz maerz mär mrz mars marzo march mar",
-    "april apr avril avr abril abr aprile",
-    "mai mayo maggio mag may",
-    "juni jun juin junio giugno giu june",
-    "juli jul juillet juil julio luglio lug july",
-    "august aug août aout agosto ago",
-    "september sept sep septembre septiembre settembre set",
-    "oktober okt octobre oct octubre ottobre ott october",
-    "november nov novembre noviembre",
-    "dezember dez décembre decembre déc dec diciembre dic dicembre december",
-)
+    "februar feb février fevrier févr fevr febrero febbraio february", "märz maerz mär mrz mars marzo march mar",
+    "april apr avril avr abril abr aprile", "mai mayo maggio mag may", "juni jun juin junio giugno giu june",
+    "juli jul juillet juil julio luglio lug july", "august aug août aout agosto ago",
+    "september sept sep septembre septiembre settembre set", "oktober okt octobre oct octubre ottobre ott october",
+    "november nov novembre noviembre", "dezember dez décembre decembre déc dec diciembre dic dicembre december",
+)  # fmt: skip
 FORMATS = ("%d %m %Y", "%d. %m %Y", "%d-%m-%Y", "%d.%m.%Y")
 _DATE_WITH_MONTH = regex(r"(?i)\s*\d{1,2}(?:er|º)?[ .-]{1,2}([^\W\d_]{3,10})\.?[ -]\d{4}(?: .*)?")
 _KNOWN = frozenset(" ".join(MONTHS).split())

@@ -222,14 +222,9 @@ MOST_COLUMNS = 200
 """Most values of a column that become columns."""
 LONGEST_VALUE = 200
 AGGREGATES = {
-    "sum": "sum({})",
-    "avg": "avg({})",
-    "median": "median({})",
-    "min": "min({})",
-    "max": "max({})",
-    "count": "count({})",
-    "count_distinct": "count(DISTINCT {})",
-}
+    "sum": "sum({})", "avg": "avg({})", "median": "median({})", "min": "min({})", "max": "max({})",
+    "count": "count({})", "count_distinct": "count(DISTINCT {})",
+}  # fmt: skip
 NUMERIC = frozenset({"sum", "avg", "median"})
 EMPTY = "(empty)"
 

@@ -42,86 +42,32 @@ SELECTS = frozenset({"SELECT", "MULTI"})
 """Statement types that may select: DuckDB reports a PIVOT that must find its columns as MULTI, like other pairs of
 statements."""
 NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-FILE_FUNCTIONS = frozenset(
-    [
-        "read_csv",
-        "read_csv_auto",
-        "read_parquet",
-        "parquet_scan",
-        "read_json",
-        "read_json_auto",
-        "read_ndjson",
-        "read_ndjson_auto",
-    ]
-)
-SOURCES = frozenset(
-    [
-        "range",
-        "generate_series",
-        "unnest",
-        "repeat",
-        "repeat_row",
-        "json_each",
-        "json_tree",
-        "summary",
-        "histogram",
-        "histogram_values",
-        "test_all_types",
-        "duckdb_columns",
-        "duckdb_functions",
-        "duckdb_keywords",
-        "duckdb_tables",
-        "duckdb_types",
-        "duckdb_views",
-        "pragma_table_info",
-        "pragma_version",
-        "pragma_collations",
-        "regexp_split_to_table",
-        "flatten",
-    ]
-)
+FILE_FUNCTIONS = frozenset([
+    "read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto", "read_ndjson",
+    "read_ndjson_auto",
+])  # fmt: skip
+SOURCES = frozenset([
+    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "summary", "histogram",
+    "histogram_values", "test_all_types", "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_tables",
+    "duckdb_types", "duckdb_views", "pragma_table_info", "pragma_version", "pragma_collations",
+    "regexp_split_to_table", "flatten",
+])  # fmt: skip
 """Functions allowed in FROM."""
-ACTS = frozenset(
-    [
-        "nextval",
-        "setval",
-        "currval",
-        "query",
-        "query_table",
-        "checkpoint",
-        "force_checkpoint",
-        "getenv",
-        "read_text",
-        "read_blob",
-        "glob",
-        "sniff_csv",
-        "which_secret",
-        "load_extension",
-        "install_extension",
-        "enable_logging",
-        "disable_logging",
-        "write_log",
-        "set_config",
-        "add_parquet_key",
-        "write_csv",
-        "shell",
-        "system",
-    ]
-)
+ACTS = frozenset([
+    "nextval", "setval", "currval", "query", "query_table", "checkpoint", "force_checkpoint", "getenv", "read_text",
+    "read_blob", "glob", "sniff_csv", "which_secret", "load_extension", "install_extension", "enable_logging",
+    "disable_logging", "write_log", "set_config", "add_parquet_key", "write_csv", "shell", "system",
+])  # fmt: skip
 CHANGES = frozenset(
     ["insert", "update", "delete", "merge", "create", "drop", "alter", "copy", "attach", "detach", "truncate"]
 )
 OTHERS: Mapping[str, str] = {
-    "COPY": "COPY writes or reads files",
-    "ATTACH": "ATTACH opens a database file",
-    "DETACH": "DETACH closes a database",
-    "LOAD": "extensions are not loaded or installed",
-    "SET": "the engine's settings are fixed",
-    "PRAGMA": "PRAGMA may change how the engine works",
-    "CALL": "CALL runs a procedure",
-    "EXPORT": "EXPORT writes files",
+    "COPY": "COPY writes or reads files", "ATTACH": "ATTACH opens a database file",
+    "DETACH": "DETACH closes a database", "LOAD": "extensions are not loaded or installed",
+    "SET": "the engine's settings are fixed", "PRAGMA": "PRAGMA may change how the engine works",
+    "CALL": "CALL runs a procedure", "EXPORT": "EXPORT writes files",
     "TRANSACTION": "the engine keeps its own transactions",
-}
+}  # fmt: skip
 INSTEAD: Mapping[str, str] = {
     "COPY": "Write COPY (SELECT …) TO 'new.csv' with no option but FORMAT; in `ba data query`, use --output.",
     "EXPORT": "Write one result: COPY (SELECT …) TO 'new.parquet'.",

@@ -22,7 +22,7 @@ from ba_tui.core.text.untrusted import hidden_removed
 from ba_tui.core.text.wording import clipped, count, nearest, one_line, slip, suggestion
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.edits import REFERENCE, references
+from ba_tui.plotting.plan_edits import REFERENCE, references
 from ba_tui.settings.document import KeyPath
 
 QUESTIONED = 20

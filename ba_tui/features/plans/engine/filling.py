@@ -14,7 +14,7 @@ from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import CONTROL, neutralized
 from ba_tui.core.text.wording import clipped, one_line, slip
-from ba_tui.plotting.plans.edits import REFERENCE, faults, references
+from ba_tui.plotting.plan_edits import REFERENCE, faults, references
 
 SHORT = 200
 """Maximum characters of a result that is inserted into a sentence; a longer one is appended below it."""

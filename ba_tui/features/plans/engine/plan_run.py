@@ -28,7 +28,7 @@ from ba_tui.features.plans.engine.filling import (
     refused,
     revision,
 )
-from ba_tui.plotting.plans.edits import references
+from ba_tui.plotting.plan_edits import references
 
 TRIES = 3
 """Number of failures of one step after which the plan is replaced."""
@@ -39,9 +39,9 @@ _NUMBER = regex(r"\d+")
 @frozen
 class StepOutcome:
     """The outcome of one attempt at a step; ``error`` is empty on success. ``hopeless``: a retry would fail the same
-    way. ``passing``: the cause is temporary, such as a lost connection. ``blocked``: the cause is outside the plan, such
-    as a user's denial. ``revise``: the agent asks for a changed plan. ``text`` has at most a few thousand characters;
-    ``artifact`` refers to the whole stored result.
+    way. ``passing``: the cause is temporary, such as a lost connection. ``blocked``: the cause is outside the plan,
+    such as a user's denial. ``revise``: the agent asks for a changed plan. ``text`` has at most a few thousand
+    characters; ``artifact`` refers to the whole stored result.
     """
 
     text: str = ""

@@ -410,7 +410,7 @@ class Agreement:
         """Return the plan as the user edited it. Results of steps can't be edited; an unreadable edit is returned with
         its error.
         """
-        from ba_tui.plotting.plans.exports import plan_of  # noqa: PLC0415 - loads pydantic
+        from ba_tui.plotting.plan_exports import plan_of  # noqa: PLC0415 - loads pydantic
 
         try:
             edited = plan_of(reply.edited or {})

@@ -32,7 +32,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.features.plans.engine.filling import REVISE, revision
 from ba_tui.features.plans.engine.plan_run import StepOutcome, held
 from ba_tui.features.plans.engine.workflows import message, stored_text
-from ba_tui.plotting.plans.edits import REFERENCE
+from ba_tui.plotting.plan_edits import REFERENCE
 from ba_tui.sessions.artifacts import Artifacts
 
 ROLE = "general"

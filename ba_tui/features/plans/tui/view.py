@@ -27,8 +27,8 @@ from ba_tui.core.text.cells import clip
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.inspector.row_view import LineView
 from ba_tui.faces.tui.widgets.main_area import SidePlan
-from ba_tui.plotting.plans.graph import HEIGHT, PlanDrawing, TreeLine, box_line, drawing, tree_lines
-from ba_tui.plotting.plans.signs import (
+from ba_tui.plotting.plan_graph import HEIGHT, PlanDrawing, TreeLine, box_line, drawing, tree_lines
+from ba_tui.plotting.plan_signs import (
     ASCII,
     STATES,
     PlanSigns,

@@ -15,7 +15,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import all_rules, bundled_rules
+from ba_tui.permissions.rules.answers import all_rules, bundled_rules
 from ba_tui.permissions.sandbox.confinement import find, sandbox_for
 from ba_tui.permissions.sandbox.layout import bubblewraps
 from ba_tui.permissions.session import started_files

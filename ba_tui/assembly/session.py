@@ -70,7 +70,7 @@ from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings.tool_names import rules_of
 from ba_tui.skills.active import ActiveSkills
-from ba_tui.skills.listing import SkillList
+from ba_tui.skills.prompt import SkillList
 from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.session_scope import AgentSource, ModelRequests, SessionScope

@@ -11,9 +11,8 @@ from ba_tui.core.events import Notice
 from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.core.ports.permissions import TrustState
 from ba_tui.core.text.wording import suggestion
-from ba_tui.permissions.rules.answers import ProjectApprovals, problems_of
+from ba_tui.permissions.rules.answers import ProjectApprovals, all_rules, problems_of
 from ba_tui.permissions.rules.rule import read_rule
-from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import UserFolders, bundled, places, project_root
 from ba_tui.settings import LoadedSettings, load_settings, printable

@@ -13,8 +13,7 @@ from ba_tui.core.values import Once, late
 from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import ProjectApprovals
-from ba_tui.permissions.rules.rulebook import hits_of
+from ba_tui.permissions.rules.answers import ProjectApprovals, hits_of
 from ba_tui.permissions.sandbox.confinement import sandbox_for
 from ba_tui.permissions.sandbox.workspace_scan import is_protected
 from ba_tui.permissions.secrets.disguises import search_for

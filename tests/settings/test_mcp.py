@@ -12,8 +12,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.resources import UserFolders
 from ba_tui.settings import load_settings
 from ba_tui.settings.form import discreet
-from ba_tui.settings.mcp.choices import McpChoices
-from ba_tui.settings.mcp.configured import FoundServers, ServerPlaces, check_files, found_servers
+from ba_tui.settings.mcp.configured import FoundServers, McpChoices, ServerPlaces, check_files, found_servers
 from ba_tui.settings.mcp.files import parse_servers, read_entry, tool_safe
 from ba_tui.settings.mcp.servers import MissingValue, Values, expanded
 from ba_tui.settings.sections.tools import ServerSettings

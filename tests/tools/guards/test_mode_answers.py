@@ -14,7 +14,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import bundled_rules
+from ba_tui.permissions.rules.answers import bundled_rules
 from ba_tui.permissions.verdicts import Bounds
 from ba_tui.tools.guards.permission import PermissionGate
 from tests.tools.conftest import Harness

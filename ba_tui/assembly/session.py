@@ -55,7 +55,7 @@ from ba_tui.core.values import Once, frozen, late
 from ba_tui.feature import AgentParts, Stage
 from ba_tui.observe.logs import CallLog, soon
 from ba_tui.observe.metrics import CallMetrics
-from ba_tui.permissions.rules.answers import GrantedRules, grantable
+from ba_tui.permissions.answers import GrantedRules, grantable
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.permissions.trust.grants import asked_once

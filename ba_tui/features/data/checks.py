@@ -19,8 +19,8 @@ from ba_tui.features.data.analysis.sources import Sources
 from ba_tui.features.data.tools.data_engine import temporary_place
 from ba_tui.features.data.tools.python_kernels import EXTRA, PythonPlace, interpreter, python_memory
 from ba_tui.features.data.tools.sources import SourceSetup
+from ba_tui.permissions.answers import all_rules
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.rules.answers import all_rules
 from ba_tui.permissions.sandbox.confinement import sandbox_for
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.confinement import GIGABYTE

@@ -30,8 +30,8 @@ from ba_tui.features.mcp.tools.remote_tools import RemoteTools
 from ba_tui.features.mcp.tools.starting import ServerStart
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import UserFolders, project_root
-from ba_tui.settings.mcp.configured import FoundServers, McpChoices, server_checks
-from ba_tui.settings.mcp.tokens import TokenStore
+from ba_tui.settings.keys import TokenStore
+from ba_tui.settings.mcp_configured import FoundServers, McpChoices, server_checks
 from ba_tui.tools.running.command_runner import CommandRunner
 
 if TYPE_CHECKING:

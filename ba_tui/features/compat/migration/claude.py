@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ba_tui.core.values import frozen
 from ba_tui.features.compat.migration.draft import MigrationDraft, group, json_object, text_of
-from ba_tui.settings.claude.layer import REASONS
-from ba_tui.settings.foreign import ForeignFile
+from ba_tui.settings.claude_files import ForeignFile
+from ba_tui.settings.claude_layer import REASONS
 from ba_tui.settings.layers import LoadedSettings
 from ba_tui.settings.plugins import Plugin
 

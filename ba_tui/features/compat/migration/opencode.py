@@ -19,7 +19,7 @@ from ba_tui.features.compat.migration.draft import (
     text_of,
 )
 from ba_tui.ingress import shown
-from ba_tui.settings.claude.rules import translated
+from ba_tui.settings.claude_rules import translated
 from ba_tui.settings.document import KeyPath
 
 NAMES = ("opencode.json", "opencode.jsonc", "config.json")

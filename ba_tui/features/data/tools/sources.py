@@ -19,7 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import EnginePlace, Listener
 from ba_tui.features.data.analysis.errors import QueryFailed, QueryRefused, SourceFailed
 from ba_tui.features.data.analysis.sources import Address, SourcePlace, Sources
-from ba_tui.permissions.rules.conditions import StatementKind
+from ba_tui.permissions.conditions import StatementKind
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sql import classify
 from ba_tui.processes.confinement import Confinement

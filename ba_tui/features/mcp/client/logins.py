@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ba_tui.core.ports.mcp import ServerConfig
-from ba_tui.settings.mcp.tokens import TokenStore
+from ba_tui.settings.keys import TokenStore
 
 if TYPE_CHECKING:
     import httpx2

@@ -56,7 +56,7 @@ from ba_tui.features.plans.tools.agreement import AgreedPlan, Agreement, PlanMak
 from ba_tui.features.plans.tools.plan_tool import PlanCall
 from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.features.plans.tools.steps import StepWork, label
-from ba_tui.permissions.rules.rule import COMMAND_TOOLS
+from ba_tui.permissions.rule import COMMAND_TOOLS
 from ba_tui.settings.sections.agents import PlanSettings
 
 # Actions of the running steps of an interrupted plan, reconstructed from the session's events. Pure.

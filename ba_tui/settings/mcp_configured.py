@@ -23,12 +23,12 @@ from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
 from ba_tui.resources import UserFolders, exclusive, save_whole, user_home
-from ba_tui.settings.claude.files import claude_paths, read_claude_file
+from ba_tui.settings.claude_files import claude_paths, read_claude_file
 from ba_tui.settings.document import load_mapping, read_document
 from ba_tui.settings.environment import variables
 from ba_tui.settings.keys import read_key
 from ba_tui.settings.layers import LoadedSettings, as_data
-from ba_tui.settings.mcp.files import (
+from ba_tui.settings.mcp_files import (
     PROJECT_FILE,
     ClaudeState,
     ServerEntry,
@@ -39,7 +39,7 @@ from ba_tui.settings.mcp.files import (
     read_servers,
     tool_safe,
 )
-from ba_tui.settings.mcp.servers import SCOPES, ConfiguredServer, Origin, Values, configured, no_keyring
+from ba_tui.settings.mcp_servers import SCOPES, ConfiguredServer, Origin, Values, configured, no_keyring
 from ba_tui.settings.sections.tools import ServerSettings
 
 FLAG = "--mcp-config"

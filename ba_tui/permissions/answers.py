@@ -24,9 +24,9 @@ from ba_tui.core.ports.permissions import RuleLayer, RuleLine, RuleScope
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import did_you_mean, sentence
 from ba_tui.core.values import frozen
-from ba_tui.permissions.rules.conditions import KEYS as TERMS
-from ba_tui.permissions.rules.conditions import NO_TERMS, terms_of, terms_text
-from ba_tui.permissions.rules.rule import EFFECTS, OUTER, Rule, Subject, read_rule, read_rules, until_corrected, widened
+from ba_tui.permissions.conditions import KEYS as TERMS
+from ba_tui.permissions.conditions import NO_TERMS, terms_of, terms_text
+from ba_tui.permissions.rule import EFFECTS, OUTER, Rule, Subject, read_rule, read_rules, until_corrected, widened
 from ba_tui.resources import UserFolders, bundled, exclusive, folder_slug, read_regular, save_whole
 from ba_tui.settings import add_item, remove_item
 from ba_tui.settings.document import load_mapping, read_document, shown

@@ -17,13 +17,13 @@ from ba_tui.core.events import Notice
 from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.core.services import Services
 from ba_tui.core.values import late
-from ba_tui.permissions.checks import check_value, settings_of, untrusted_notices
+from ba_tui.permissions.session import check_value, settings_of, untrusted_notices
 from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.providers.access import ProviderSetup
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.resources import project_root
-from ba_tui.settings.foreign import foreign_notices
-from ba_tui.settings.form import SettingsOfFolder
+from ba_tui.settings.claude_files import foreign_notices
+from ba_tui.settings.editing import SettingsOfFolder
 
 
 @asked_once()

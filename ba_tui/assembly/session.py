@@ -55,7 +55,7 @@ from ba_tui.core.values import Once, frozen, late
 from ba_tui.feature import AgentParts, Stage
 from ba_tui.observe.logs import CallLog, soon
 from ba_tui.observe.metrics import CallMetrics
-from ba_tui.permissions.rules.answers import GrantedRules, grantable
+from ba_tui.permissions.answers import GrantedRules, grantable
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.permissions.trust.grants import asked_once
@@ -70,7 +70,7 @@ from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings.tool_names import rules_of
 from ba_tui.skills.active import ActiveSkills
-from ba_tui.skills.listing import SkillList
+from ba_tui.skills.prompt import SkillList
 from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.running.background import EndedShells
 from ba_tui.tools.session_scope import AgentSource, ModelRequests, SessionScope

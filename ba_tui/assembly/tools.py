@@ -12,9 +12,8 @@ from ba_tui.assembly.session_tools import GuardedTools, ToolSettings, unusable
 from ba_tui.assembly.start import Startup
 from ba_tui.core.agent import AskModel
 from ba_tui.core.ports.contributions import MarkedShare
+from ba_tui.permissions.answers import GrantedRules, grantable, unknown_tools
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.rules.answers import GrantedRules, grantable
-from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.secrets.sharing import ingress_for
 from ba_tui.permissions.session import SessionPermissions, started_files
 from ba_tui.resources import project_root

@@ -15,7 +15,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.features.compat import GUESSES
 from ba_tui.flags import FLAGS, sets_value
 from ba_tui.guesses import read_guesses
-from ba_tui.settings.claude import rules as claude_rules
+from ba_tui.settings import claude_rules
 from ba_tui.settings.tool_names import ALIASES
 
 _RULE = regex(r"(?P<name>[A-Za-z][\w-]*)(?:\(.*\))?")

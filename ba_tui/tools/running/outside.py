@@ -12,9 +12,9 @@ from ba_tui.core.effects import Profile
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import late
+from ba_tui.permissions.answers import NETWORK
+from ba_tui.permissions.conditions import domain_of
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.conditions import domain_of
-from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.sandbox.git_settings import git_environment
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.permissions.trust.session_writes import SessionWrites

@@ -28,11 +28,11 @@ from ba_tui.faces.tui.screens.setup import ContextFileList
 from ba_tui.faces.tui.screens.status import DoctorScreen, StatusScreen
 from ba_tui.features.hooks.session import ListedHooks
 from ba_tui.features.hooks.tui import HookBrowser
-from ba_tui.permissions.checks import check_value
 from ba_tui.permissions.secrets.sharing import ingress_for
+from ba_tui.permissions.session import check_value
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
-from ba_tui.settings.form import SettingsOfFolder
+from ba_tui.settings.editing import SettingsOfFolder
 from ba_tui.settings.hooks import Hook
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer

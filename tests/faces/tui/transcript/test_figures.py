@@ -13,9 +13,9 @@ from ba_tui.core.messages import Message, Text, Thinking, user
 from ba_tui.core.text.figures import FigureLabel, FigureReport, FigureVerdict
 from ba_tui.faces.tui.transcript.figure_marks import FIGURE, AnswerFigures
 from ba_tui.faces.tui.transcript.fold import fold
+from ba_tui.faces.tui.transcript.layout import RecordLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
-from ba_tui.faces.tui.transcript.record_layout import RecordLayout
 from ba_tui.faces.tui.transcript.records import ProseRecord
 from ba_tui.faces.tui.transcript.rows import Look
 

@@ -88,7 +88,7 @@ BASE = AppParts(
             help="Trust a folder, or show what it contains.",
         ),
         Command(
-            "add-dir", "Add a folder to work in, until ba ends", f"{TUI}.acts.folders:add_dir", "<folder>", paths=True
+            "add-dir", "Add a folder to work in, until ba ends", f"{TUI}.screens.trust:add_dir", "<folder>", paths=True
         ),
         Command("context", "Show what fills the context window", f"{TUI}.screens.context:context"),
         Command("status", "Show session, model, mode, folder and sandbox", f"{TUI}.screens.status:status"),
@@ -131,7 +131,7 @@ BASE = AppParts(
             help="List, show, check, install, write and remove skills.",
         ),
         Command(
-            "shells", "List background commands", f"{TUI}.screens.shells:shells", aliases=("tasks", "bashes", "ps")
+            "shells", "List background commands", f"{TUI}.screens.status:shells", aliases=("tasks", "bashes", "ps")
         ),
         Command("background", "Move command to background", f"{TUI}.acts.view:background", keys="ctrl+b"),
         Command("shell", "Run a command yourself; the same as !command", f"{TUI}.acts.prompts:shell", "<command>"),
@@ -142,7 +142,7 @@ BASE = AppParts(
             "<SELECT …>",
         ),
         Command("theme", "Choose the colours", f"{TUI}.screens.models:theme", "[name]", aliases=("themes",)),
-        Command("setup", "Connect a model", f"{TUI}.screens.welcome:setup", aliases=("login", "connect")),
+        Command("setup", "Connect a model", f"{TUI}.screens.models:setup", aliases=("login", "connect")),
         Command(
             "tokens",
             cli="ba_tui.cli.tokens:tokens",

@@ -14,7 +14,7 @@ from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import MAIN, AgentStarted, Event, ToolFinished, TurnEnded
 from ba_tui.core.questions import Reply
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.agents.roster import PASSING
+from ba_tui.faces.tui.roster import PASSING
 from ba_tui.faces.tui.session import OpenSession
 
 BELOW = f"{MAIN}/"

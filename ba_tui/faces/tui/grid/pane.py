@@ -31,8 +31,7 @@ from ba_tui.faces.tui.grid.data_pane import DataPane, Purpose
 from ba_tui.faces.tui.grid.feed import NULL, CellSelection, CopyFormat, cell_text, letters, plain
 from ba_tui.faces.tui.grid.traps import WarningLine
 from ba_tui.faces.tui.grid.view import GridView
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import line, painted
+from ba_tui.faces.tui.inspector.rows import RowView, line, painted
 
 
 class CellScreen(ModalScreen[None]):

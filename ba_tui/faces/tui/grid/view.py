@@ -23,7 +23,7 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, Column
 from ba_tui.core.text.cells import fit
 from ba_tui.faces.tui.grid.feed import NULL, CellSelection, RowFeed, at_right, cell_text, cell_width
-from ba_tui.faces.tui.inspector.row_view import LineView
+from ba_tui.faces.tui.inspector.rows import LineView
 
 GAP = 2
 NARROWEST = 4

@@ -24,8 +24,7 @@ from ba_tui.core.results import Artifact
 from ba_tui.core.text.cells import width_of
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Whole
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, folds, line, painted
+from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, RowView, folds, line, painted
 from ba_tui.faces.tui.inspector.source import output_rows
 from ba_tui.faces.tui.widgets.text_fields import without_last
 

@@ -11,8 +11,7 @@ from textual.binding import Binding, BindingType
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.faces.tui.clipboard import CopyToClipboard
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
+from ba_tui.faces.tui.inspector.rows import GridRow, RowView, line, painted
 from ba_tui.faces.tui.screens.sheet import Sheet
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.faces.tui.transcript.view import TranscriptView

@@ -37,7 +37,7 @@ from ba_tui.core.events import (
     TurnStarted,
 )
 from ba_tui.core.messages import Message
-from ba_tui.faces.tui.agents.roster import AgentRows
+from ba_tui.faces.tui.roster import AgentRows
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,

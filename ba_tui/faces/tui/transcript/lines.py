@@ -1,6 +1,4 @@
-"""Painted lines: the segments of one row of the transcript and its text for copying; wrapping to a width; tables. Widths
-are terminal cells.
-"""
+"""Painted lines: the segments of a row of the transcript and its text for copying; wrapping; tables. Widths: cells."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.displays.renderer import renderer_of
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import visible
+from ba_tui.faces.tui.inspector.rows import RowView, visible
 from ba_tui.faces.tui.screens.diff import DiffScreen
 from ba_tui.faces.tui.widgets.ask_answers import (
     ArgumentsInput,
@@ -33,18 +32,22 @@ from ba_tui.faces.tui.widgets.ask_answers import (
     row_of,
     rule_fault,
 )
-from ba_tui.faces.tui.widgets.ask_body import QuestionPreview, asker, heading, in_full, time_left
-from ba_tui.faces.tui.widgets.ask_edit import (
+from ba_tui.faces.tui.widgets.ask_body import (
     ArgumentDraft,
+    AskLayout,
     Chosen,
     PlanEdit,
     PlanEditorClass,
+    QuestionPreview,
     accepted,
+    asker,
     choose_plan,
     draft,
+    heading,
+    in_full,
     plan_in,
+    time_left,
 )
-from ba_tui.faces.tui.widgets.ask_layout import AskLayout
 from ba_tui.faces.tui.widgets.text_fields import RECENT, TypeAhead, is_text
 
 PASSING = {"pageup", "pagedown", "shift+tab"}

@@ -25,11 +25,11 @@ from ba_tui.core.ports.agents import Agents, AgentState, Delegation
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.agents.roster import Roster, RosterEntry, spent
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.model import inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.roster import Roster, RosterEntry, spent
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
 from ba_tui.faces.tui.screens.live_list import LiveList
 from ba_tui.faces.tui.screens.pages import MarkdownSheet, bullets, fact_lines, plain

@@ -36,7 +36,7 @@ async def memory(chat: Actions, words: str) -> None:
 
 def show_files(chat: Actions) -> None:
     """Show the instruction files."""
-    from ba_tui.faces.tui.screens.setup import ContextFileList  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.config import ContextFileList  # noqa: PLC0415 - most runs never show it
 
     found = inventory_of(chat).context_files
     files = needed(found, "This session has no list of instruction files.", "/context shows what the model reads.")

@@ -17,7 +17,7 @@ from ba_tui.faces.tui.grid.data_pane import AskLine
 from ba_tui.faces.tui.grid.feed import output_format
 from ba_tui.faces.tui.grid.pane import CellScreen, GridPane, GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.features.data.tui.lists import DataList
 from tests.faces.tui.conftest import Hand, running

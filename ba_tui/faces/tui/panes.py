@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,23 +29,22 @@ NEEDED = "ba needs you"
 GO_ON = "go on"
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.acts.port import Actions, PaneActions
+    from ba_tui.faces.tui.acts.port import Actions
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 
+@dataclass
 class WindowTitle(Message):
     """Set the terminal's title to ``words``; with ``alert`` also ring the bell, only while the window has no focus."""
 
-    def __init__(self, words: str, *, alert: bool = False) -> None:
-        super().__init__()
-        self.words = words
-        self.alert = alert
+    words: str
+    alert: bool = False
 
 
 class QuestionFold:
     """Show live questions in the ask panel, which is created with the first one."""
 
-    def __init__(self, chat: PaneActions) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     def reset(self) -> None:
@@ -128,7 +128,7 @@ class ShellCount:
 class Attention:
     """Ring the bell and set the window title when ba needs the user and the window has no focus."""
 
-    def __init__(self, chat: PaneActions) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     def reset(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -199,12 +199,11 @@ CELL = 2_000
 """Maximum characters of the cell that is shown below the grid."""
 
 
+@dataclass
 class MentionWanted(Message):
     """Request to insert ``text``, a mention of cells, into the prompt."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
+    text: str
 
 
 class GridPane(DataPane):

@@ -6,6 +6,7 @@ import asyncio
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, overload
 
 from rich.segment import Segment
@@ -156,12 +157,11 @@ class PagedView(RowView):
         Binding("right", "sideways(20)", "Right", show=False),
     ]
 
+    @dataclass
     class Known(Message):
         """The size of the result is known."""
 
-        def __init__(self, artifact: Artifact) -> None:
-            super().__init__()
-            self.artifact = artifact
+        artifact: Artifact
 
     def __init__(self, whole: Whole, failed: str = "", *, letters: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias, cast
 
 from rich.segment import Segment
@@ -243,25 +243,23 @@ class RowView(LineView, can_focus=True):
     wrap: var[bool] = var(True)
     """Whether long lines are folded; otherwise the text scrolls sideways."""
 
+    @dataclass
     class LaidOut(Message):
         """The number of lines at the present width is known."""
 
-        def __init__(self, view: RowView, lines: int) -> None:
-            super().__init__()
-            self.view = view
-            self.lines = lines
+        view: RowView
+        lines: int
 
         @property
         def control(self) -> RowView:
             return self.view
 
+    @dataclass
     class Picked(Message):
         """A row was clicked."""
 
-        def __init__(self, view: RowView, row: int) -> None:
-            super().__init__()
-            self.view = view
-            self.row = row
+        view: RowView
+        row: int
 
         @property
         def control(self) -> RowView:

@@ -9,6 +9,7 @@ import re
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias, cast
 
 from rich.segment import Segment
@@ -205,28 +206,25 @@ def over(segments: Segments, span: Span, style: Style) -> Segments:
     return tuple(parts)
 
 
+@dataclass
 class RecordOpened(Message, namespace="transcript_view"):
     """The user wants to see all of ``record``."""
 
-    def __init__(self, record: Record) -> None:
-        super().__init__()
-        self.record = record
+    record: Record
 
 
+@dataclass
 class TranscriptCopy(Message, namespace="transcript_view"):
     """``text`` should go to the clipboard."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
+    text: str
 
 
+@dataclass
 class NewBelow(Message, namespace="transcript_view"):
     """``count`` records arrived below the visible ones; 0 when the end is visible again."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
+    count: int
 
 
 MARGIN = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from textual import events, on
@@ -56,14 +57,13 @@ PASSING = {"pageup", "pagedown", "shift+tab"}
 class AskForm(AskLayout, can_focus=True):
     """``clock`` in seconds; it counts from the moment the form is made. ``writing``: whether the input holds text."""
 
+    @dataclass
     class Done(Message):
         """The user's answer."""
 
-        def __init__(self, form: AskForm, reply: Reply, *, interrupt: bool) -> None:
-            super().__init__()
-            self.form = form
-            self.reply = reply
-            self.interrupt = interrupt
+        form: AskForm
+        reply: Reply
+        interrupt: bool
 
     def __init__(
         self,
@@ -417,14 +417,13 @@ class AskPanel(Widget):
     AskPanel:focus-within { border-top: solid $accent; }
     """
 
+    @dataclass
     class Answered(Message):
         """The user's answer; ``interrupt`` when the turn should stop as well."""
 
-        def __init__(self, ask_id: str, reply: Reply, interrupt: bool = False) -> None:
-            super().__init__()
-            self.ask_id = ask_id
-            self.reply = reply
-            self.interrupt = interrupt
+        ask_id: str
+        reply: Reply
+        interrupt: bool = False
 
     def __init__(
         self,

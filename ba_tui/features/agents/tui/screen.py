@@ -40,7 +40,7 @@ from ba_tui.faces.tui.transcript.view import TranscriptView, paced
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput, is_text
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.acts.port import Actions, SessionActions
+    from ba_tui.faces.tui.acts.port import Actions
 
 EMPTY = "No agents yet. The model starts them with delegate_task; files in .ba/agents describe more."
 Row: TypeAlias = "ListRow[RosterEntry | AgentFile]"
@@ -52,7 +52,7 @@ class LiveAgents:
     Delegation does not know belong to the turn.
     """
 
-    def __init__(self, chat: SessionActions) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     @property

@@ -14,24 +14,8 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from ba_tui.core.events import (
-    MAIN,
-    AgentStarted,
-    Answered,
-    Asked,
-    Event,
-    MessageDone,
-    Notice,
-    PromptProgress,
-    Retrying,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolInputDelta,
-    ToolStarted,
-    TurnEnded,
-    TurnStarted,
-)
+from ba_tui.core import events
+from ba_tui.core.events import MAIN, Event, Notice
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, with_hint
 from ba_tui.faces.tui.meters import duration, short_count
@@ -57,7 +41,7 @@ class Activity(Static):
         self._started = 0.0
         self._frame = 0
         self._retry_at: float | None = None
-        self._reading: PromptProgress | None = None
+        self._reading: events.PromptProgress | None = None
         self._reading_since = 0.0
         self._tick: Timer | None = None
         self._agents: set[str] = set()
@@ -95,30 +79,30 @@ class Activity(Static):
             self._below(event)
             return
         match event:
-            case TurnStarted(agent="main"):
+            case events.TurnStarted(agent="main"):
                 self.begin()
-            case ThinkingDelta():
+            case events.ThinkingDelta():
                 self._say(THINKING)
-            case TextDelta():
+            case events.TextDelta():
                 self._say(ANSWERING)
-            case ToolInputDelta(name=name, size=size):
+            case events.ToolInputDelta(name=name, size=size):
                 self._say(f"Preparing {name} ({short_count(size)} characters)")
-            case ToolStarted(call=call):
+            case events.ToolStarted(call=call):
                 self._say(f"Running {call.name}")
-            case Asked():
+            case events.Asked():
                 self._say("Waiting for you")
-            case ToolFinished() | MessageDone() | Answered():
+            case events.ToolFinished() | events.MessageDone() | events.Answered():
                 self._say(self._working)
-            case PromptProgress(agent="main") if self._word not in ANSWERS:
+            case events.PromptProgress(agent="main") if self._word not in ANSWERS:
                 if self._reading is None:
                     self._say("Working")
                     self._reading_since = self._clock()
                 self._reading = event
-            case Retrying(delay=delay, attempt=attempt, attempts=attempts):
+            case events.Retrying(delay=delay, attempt=attempt, attempts=attempts):
                 # Why, the conversation says: here the way out has to fit behind it.
                 self._say(f"Trying again ({attempt} of {attempts})" if attempts else "Next request")
                 self._retry_at = self._clock() + delay
-            case TurnEnded(agent="main"):
+            case events.TurnEnded(agent="main"):
                 self._stop()
             case _:
                 pass
@@ -126,15 +110,15 @@ class Activity(Static):
     def _below(self, event: Event) -> None:
         """Count sub-agents and show that one asks; the conversation shows what they do."""
         match event:
-            case AgentStarted():
+            case events.AgentStarted():
                 self._agents.add(event.agent)
                 self._say(self._working)
-            case TurnEnded():
+            case events.TurnEnded():
                 self._agents.discard(event.agent)
                 self._say(self._working)
-            case Asked():
+            case events.Asked():
                 self._say("Waiting for you")
-            case Answered():
+            case events.Answered():
                 self._say(self._working)
             case _:
                 pass
@@ -190,7 +174,7 @@ class Activity(Static):
             self.update(Content.styled(INDENT + self._note, "$text-muted"), layout=False)
 
 
-def _reading(progress: PromptProgress, waited: int, elapsed: int) -> str:
+def _reading(progress: events.PromptProgress, waited: int, elapsed: int) -> str:
     """Return how much of the prompt the model has processed, and the time so far if the turn began earlier."""
     words = f"Reading {'≈' if progress.done is None else ''}{short_count(progress.total)} tokens"
     if progress.done and progress.total:

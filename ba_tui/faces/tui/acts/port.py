@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from ba_tui.core.events import Event, Notice
     from ba_tui.core.ports.brain import Inventory
     from ba_tui.core.ports.context import Mentions
-    from ba_tui.faces.tui.session import OpenSession
+    from ba_tui.faces.tui.session import OpenSession, Presses, Turns
     from ba_tui.faces.tui.transcript.view import TranscriptView
-    from ba_tui.faces.tui.turns import Presses, Turns
     from ba_tui.faces.tui.widgets.ask import AskPanel
     from ba_tui.faces.tui.widgets.composer import Composer
     from ba_tui.faces.tui.widgets.main_area import MainArea
-    from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip
-    from ba_tui.faces.tui.widgets.status import StatusLine
+    from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip, StatusLine
 
 T = TypeVar("T")
 

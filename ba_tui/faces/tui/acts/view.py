@@ -12,8 +12,8 @@ from ba_tui.core.events import Rewound
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.faces.tui.acts.port import Actions
+from ba_tui.faces.tui.session import TWICE
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
-from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
     from textual.widget import Widget

@@ -13,7 +13,7 @@ from ba_tui.core.teamwork import Plan, SubTask, SubTaskStatus
 from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 from ba_tui.faces.tui.inspector.source import todo_rows, todo_text
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
+from ba_tui.faces.tui.transcript.lines import PreviewSpace, Rows, missing
 from ba_tui.faces.tui.transcript.markdown import plain
 from ba_tui.faces.tui.transcript.palette import ASCII as PLAIN_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette

@@ -25,8 +25,17 @@ from ba_tui.core.text.wording import clipped, count
 from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.json_values import argument_rows
 from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
-from ba_tui.faces.tui.transcript.lines import PaintedLine, TableLayout, Unit, columns_shown, is_figure, table
+from ba_tui.faces.tui.transcript.lines import (
+    PaintedLine,
+    PreviewSpace,
+    Rows,
+    TableLayout,
+    Unit,
+    columns_shown,
+    is_figure,
+    missing,
+    table,
+)
 from ba_tui.faces.tui.transcript.palette import ASCII as ASCII_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.plotting.canvas import ASCII, DrawingArea, Role

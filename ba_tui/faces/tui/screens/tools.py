@@ -19,8 +19,7 @@ from ba_tui.faces.tui.inspector.json_values import json_rows
 from ba_tui.faces.tui.inspector.rows import GridRow, RowView, line, painted
 from ba_tui.faces.tui.meters import duration, short_duration
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
-from ba_tui.faces.tui.screens.pages import RowPage, fact_rows, section_rows
-from ba_tui.faces.tui.screens.sheet import app_of
+from ba_tui.faces.tui.screens.sheet import RowPage, app_of, fact_rows, section_rows
 
 STATES = {
     "core": "always on",

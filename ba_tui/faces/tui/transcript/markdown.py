@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from pygments.lexer import Lexer
 
-    from ba_tui.faces.tui.transcript.excerpt import Paint, PreviewSpace
+    from ba_tui.faces.tui.transcript.lines import Paint, PreviewSpace
 
 FENCE = regex(r"( *)(`{3,}|~{3,})[ \t]*([^\s`{]*)([^`\n]*)$")
 HEADING = regex(r"#{1,6}(?:\s|$)")

@@ -21,8 +21,18 @@ from ba_tui.faces.tui.meters import money, short_count, short_duration
 from ba_tui.faces.tui.roster import AgentSpace
 from ba_tui.faces.tui.roster import below as agents_below
 from ba_tui.faces.tui.roster import head as agents_head
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines, missing, printed_lines
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, wrapped
+from ba_tui.faces.tui.transcript.lines import (
+    PaintedLine,
+    PreviewSpace,
+    Rows,
+    Segments,
+    Unit,
+    first_lines,
+    last_lines,
+    missing,
+    printed_lines,
+    wrapped,
+)
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain, plain_lines
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.records import (

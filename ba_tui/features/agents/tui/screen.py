@@ -32,8 +32,7 @@ from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.roster import Roster, RosterEntry, spent
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
 from ba_tui.faces.tui.screens.live_list import LiveList
-from ba_tui.faces.tui.screens.pages import MarkdownSheet, bullets, fact_lines, plain
-from ba_tui.faces.tui.screens.sheet import app_of
+from ba_tui.faces.tui.screens.sheet import MarkdownSheet, app_of, bullets, fact_lines, plain
 from ba_tui.faces.tui.transcript.palette import UNICODE
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.view import TranscriptView, paced

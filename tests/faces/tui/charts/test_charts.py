@@ -15,7 +15,7 @@ from ba_tui.faces.tui.chart_pane import ChartPane, ChartScreen, ChartView, chang
 from ba_tui.faces.tui.grid.data_pane import AskLine
 from ba_tui.faces.tui.grid.pane import GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
+from ba_tui.faces.tui.transcript.lines import PreviewSpace
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.rows import preview

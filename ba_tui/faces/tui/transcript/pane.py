@@ -27,7 +27,7 @@ from textual.widget import Widget
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition, ShownLine, TranscriptLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, copied
-from ba_tui.faces.tui.transcript.palette import ASCII, COMPONENTS, UNICODE, Palette, palette_of
+from ba_tui.faces.tui.transcript.palette import COMPONENTS, Palette, palette_of
 from ba_tui.faces.tui.transcript.records import End, Prompt, Record, ToolRow, source
 from ba_tui.faces.tui.transcript.rows import Look
 
@@ -259,7 +259,6 @@ class TranscriptPane(ScrollView):
         self._following = True
         self._moving = False
         self._grip = (0, 0)
-        self._ascii = False
         self._styled = False
         self._colours: Palette | None = None
         self._below = 0
@@ -277,7 +276,7 @@ class TranscriptPane(ScrollView):
             return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
 
         if self._colours is None:
-            self._colours = palette_of(look, ASCII if self._ascii else UNICODE)
+            self._colours = palette_of(look)
         self._transcript.restyle(Look(max(12, self.size.width - MARGIN), self._colours, self.clock()))
         self._strips.clear()
 

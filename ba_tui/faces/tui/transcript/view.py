@@ -324,19 +324,6 @@ class TranscriptView(RecordBrowser, can_focus=True):
         self._records.settle()
         return [*self._older, *self._records.items]
 
-    @property
-    def ascii(self) -> bool:
-        """Whether only ASCII signs are used."""
-        return self._ascii
-
-    @ascii.setter
-    def ascii(self, wanted: bool) -> None:
-        self._ascii = wanted
-        self._styled = False
-        self._colours = None
-        if self.is_mounted:
-            self.call_later(self._show)
-
     def apply(self, event: Event) -> None:
         """Process one event; it is painted a moment later."""
         self._records.apply(event)

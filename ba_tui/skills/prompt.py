@@ -1,4 +1,6 @@
-"""The skills of a session with their state, and their texts for models: the catalogue in the system prompt, and notes when a skill starts, ends or was lost.
+"""The skills of a session with their state, and their texts for models.
+
+These are the catalogue in the system prompt, and notes when a skill starts, ends or was lost.
 
 All notes of a change are added together before a request, so that they never come between a call and its result.
 """

@@ -21,10 +21,9 @@ from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.core.ports.permissions import HookList, HookRun
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.config import ConfigScreen
+from ba_tui.faces.tui.screens.config import ConfigScreen, ContextFileList
 from ba_tui.faces.tui.screens.context import CostScreen
 from ba_tui.faces.tui.screens.list_screen import ListScreen
-from ba_tui.faces.tui.screens.setup import ContextFileList
 from ba_tui.faces.tui.screens.status import DoctorScreen, StatusScreen
 from ba_tui.features.hooks.session import ListedHooks
 from ba_tui.features.hooks.tui import HookBrowser

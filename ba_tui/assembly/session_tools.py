@@ -21,7 +21,7 @@ from ba_tui.core.values import Once, frozen, late
 from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage, installed_features, known_features
 from ba_tui.permissions.sandbox.confinement import limits_for
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from ba_tui.resources import UserFolders, bundled, project_root
 from ba_tui.settings import LoadedSettings
 from ba_tui.settings.hooks import FoundHooks

@@ -22,8 +22,9 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.tools import OutputSpill
 from ba_tui.core.text.wording import byte_size
-from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, SupervisedProgram
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, SupervisedProgram
 from ba_tui.processes.terminal_text import Capture, coloured, open_sequence
+from ba_tui.processes.values import Program
 
 NewSpill = Callable[[], OutputSpill]
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ba_tui.processes.serving import WINDOW, BrokenFrame, Frame, FrameKind, FrameReader, Packet, encoded
-from ba_tui.processes.supervised import Descriptors, Program, SupervisedProgram
+from ba_tui.processes.supervised import Descriptors, SupervisedProgram
 from ba_tui.processes.terminal_text import Capture, plain
-from ba_tui.processes.worker_values import (
+from ba_tui.processes.values import (
+    Program,
     ProgressListener,
     WorkerCrashed,
     WorkerEntry,

@@ -17,7 +17,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.secrets.sharing import Secrecy
 from ba_tui.permissions.trust.grants import Trust
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from ba_tui.resources import UserFolders, bundled, clear_unfinished, project_root
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings import Settings

@@ -17,10 +17,17 @@ from typing import Any
 import psutil
 import pytest
 
-from ba_tui.processes.confinement import Confinement, ProcessLimits
 from ba_tui.processes.serving import Packet
+from ba_tui.processes.values import (
+    Confinement,
+    ProcessLimits,
+    WorkerCrashed,
+    WorkerEntry,
+    WorkerFailed,
+    WorkerSettings,
+    WorkerTimeout,
+)
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 MAIN = "tests.processes.sample_worker:main"
 LIMIT = 20.0
@@ -366,7 +373,7 @@ import asyncio, os, sys
 from pathlib import Path
 from tests.processes.test_worker import MAIN, settings
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerEntry
+from ba_tui.processes.values import WorkerEntry
 def tell(pids):
     print(*pids, flush=True)
 asyncio.run(WorkerClient(WorkerEntry(MAIN), settings(Path(sys.argv[1]))).request("deaf", on_progress=tell))

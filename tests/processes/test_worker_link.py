@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from ba_tui.processes import worker as client
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry
 from tests.processes.test_duplex import NOWHERE, held
 from tests.processes.test_worker import LIMIT, MAIN, ask, gone, settings, worker
 

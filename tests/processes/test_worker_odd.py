@@ -20,8 +20,8 @@ import pytest
 
 from ba_tui.processes import worker as client
 from ba_tui.processes.serving import HEAD, MAGIC, WINDOW, Frame, FrameKind, Packet
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry
 from tests.processes.test_duplex_ends import watched
 from tests.processes.test_worker import LIMIT, ask, gone, settings, worker
 from tests.processes.test_worker_link import short_rest

@@ -23,7 +23,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.sandbox.confinement import sandbox_for
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.processes.confinement import GIGABYTE
+from ba_tui.processes.values import GIGABYTE
 from ba_tui.resources import UserFolders, places
 from ba_tui.settings import LoadedSettings, Settings
 

@@ -15,8 +15,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
-from ba_tui.processes.confinement import ProcessLimits
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import ProcessLimits, Program
 from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, check, command_tool, observed
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure

@@ -34,7 +34,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, judged_call
 from ba_tui.processes.children import Process
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.resources import UserFolders
 from ba_tui.skills.content import variables_of
 from ba_tui.skills.dependencies import (

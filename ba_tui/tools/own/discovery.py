@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.values import frozen, late
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:

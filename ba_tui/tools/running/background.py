@@ -20,7 +20,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen, late
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.tools.failures import ToolFailure
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from ba_tui.permissions.sandbox.git_settings import skipped_hooks, tracked_secre
 from ba_tui.permissions.sandbox.protected_watch import ProtectedChange, ProtectedWatch, WatchedRun
 from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
-from ba_tui.processes.confinement import Confinement
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Confinement, Program
 from ba_tui.skills.content import SkillFolders
 from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.guards.checkpoint import NoRecord, recorded

@@ -12,8 +12,7 @@ from pathlib import Path
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.processes.confinement import ProcessLimits
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import ProcessLimits, Program
 from ba_tui.settings.environment import holds_key, steers
 from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.running.background import reporting

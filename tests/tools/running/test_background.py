@@ -189,7 +189,7 @@ async def test_a_killed_ba_leaves_no_shell_behind(floor: Floor) -> None:
             from ba_tui.core.transcript import Transcript
             from ba_tui.core.turn import Branch, Turn
             from ba_tui.tools.running.background import Shells
-            from ba_tui.processes.supervised import Program
+            from ba_tui.processes.values import Program
 
             async def main():
                 shells, call = Shells(), Call("call", Branch(Turn(), Transcript()))

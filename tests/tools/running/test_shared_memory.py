@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.processes.children import MemoryWatch
-from ba_tui.processes.confinement import ProcessLimits
+from ba_tui.processes.values import ProcessLimits
 from ba_tui.tools.builtin.python import Python
 from ba_tui.tools.builtin.shell import shell_tool
 from ba_tui.tools.running.shell_program import Shell

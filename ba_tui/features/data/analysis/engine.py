@@ -46,7 +46,7 @@ from ba_tui.features.data.analysis.files import DataFiles, MatchedFiles
 from ba_tui.features.data.analysis.muted_traps import MutedTraps
 from ba_tui.features.data.analysis.wire import decoded, encoded
 from ba_tui.processes.scratch import make_scratch, remove_scratch
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 if TYPE_CHECKING:
     from ba_tui.features.data.analysis.comparison import Comparison

@@ -34,7 +34,7 @@ from ba_tui.features.data.analysis.errors import (
     nearest_names,
 )
 from ba_tui.features.data.analysis.wire import decoded
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 if TYPE_CHECKING:
     from ba_tui.processes.worker import WorkerClient

@@ -35,10 +35,9 @@ from ba_tui.features.data.tools.exports import ExportRules
 from ba_tui.features.data.tools.query_data import rows_text
 from ba_tui.permissions.sandbox.confinement import NotConfined, Sandbox, limits_for
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.processes.confinement import GIGABYTE, Confinement
 from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 from ba_tui.processes.terminal_text import plain
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import GIGABYTE, Confinement, WorkerSettings
 from ba_tui.resources import open_unlinked
 from ba_tui.settings import Settings
 from ba_tui.tools.builtin.media import ATTACHED, LONGEST_SIDE, attached, measured

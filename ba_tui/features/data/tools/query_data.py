@@ -33,7 +33,7 @@ from ba_tui.features.data.tools.exports import CopyExports, copy_to, picture_for
 from ba_tui.features.data.tools.masking import ColumnMasks
 from ba_tui.features.data.tools.sources import SourceQueries
 from ba_tui.permissions.paths import Workspace, is_secret
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import place_file
 from ba_tui.tools.failures import ToolFailure

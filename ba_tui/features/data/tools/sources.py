@@ -22,8 +22,7 @@ from ba_tui.features.data.analysis.sources import Address, SourcePlace, Sources
 from ba_tui.permissions.rules.conditions import StatementKind
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sql import classify
-from ba_tui.processes.confinement import Confinement
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import Confinement, WorkerSettings
 from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
 from ba_tui.settings.environment import variables

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ba_tui.core.ports.mcp import RemotePrompt, RemoteResource, ServerConfig
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 
 if TYPE_CHECKING:
     import httpx2

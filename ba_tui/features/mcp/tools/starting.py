@@ -23,7 +23,7 @@ from ba_tui.features.mcp.client.values import CurrentCall
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.protected_watch import WatchedRun
 from ba_tui.permissions.verdicts import Allow, JudgedCall
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.running.outside import REACHING
 

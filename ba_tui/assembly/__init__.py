@@ -1,6 +1,6 @@
 """The composition root, the only package that names concrete classes. May import everything but the faces and the cli.
 
-Read the modules in this order: ``start`` (shared by the process), ``tools`` and ``session_tools`` (of one session),
+Read the modules in this order: ``start`` (shared by the process), ``tools`` (of one session),
 ``session`` (agents, interceptors and prompts). ``connect`` returns the services of an interface.
 """
 

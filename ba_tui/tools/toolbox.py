@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ba_tui.core.ports.contributions import ToolSource
 from ba_tui.core.ports.sessions import ReadHistory
 from ba_tui.core.provider import Modalities
-from ba_tui.core.tool import Guard, Tool
+from ba_tui.core.tool import Tool
 from ba_tui.core.values import Once, frozen, late
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.paths import Workspace
@@ -23,7 +22,7 @@ from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings import Settings
 from ba_tui.tools.definitions import Definition, wrapped
 from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder
-from ba_tui.tools.registry import Registry, ToolFiles
+from ba_tui.tools.registry import ToolFiles
 from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.shell_program import Shell
 from ba_tui.write_ahead import WriteAhead, write_ahead
@@ -58,29 +57,6 @@ class ToolContext:
     modalities: Modalities = field(default_factory=Modalities)
 
 
-@frozen
-class Supply:
-    """The sources of the user's own tools: the config folder, the project's, ``extra`` folders; ``ingress`` checks
-    what models may read of their files."""
-
-    where: UserFolders
-    ingress: Ingress
-    worker_settings: WorkerSettings
-    extra: Sequence[Path] = ()
-    project: WorkerSettings | None = None
-    """Settings for workers of the project's tools; None: those of all workers."""
-    sandbox: Sandbox | None = None
-    """The sandbox of tools that declare to only read; None: they ask."""
-    sources: Sequence[ToolSource] = ()
-    """Further sources of tools, asked at each refresh."""
-    closed: Callable[[], None] = lambda: None
-    """Called after the last tool has ended."""
-
-    @property
-    def trust(self) -> Trust:
-        return Trust(self.where)
-
-
 def builtin_tools(
     definitions: Mapping[str, Definition],
     place: SessionPlace,
@@ -110,41 +86,46 @@ def builtin_tools(
     )
     remembering = "ba_tui.tools.editing.seen_files:remembering"
     tools = tuple(wrapped(tool, remembering, seen) if tool.facts.category == "files" else tool for tool in tools)
-    return (*tools, *further_tools(definitions, place, means)) if means else tools
-
-
-def further_tools(definitions: Mapping[str, Definition], place: SessionPlace, means: ToolContext) -> tuple[Tool, ...]:
-    """Return the tools that need a ToolContext."""
-    shells = means.shells
+    if means is None:
+        return tools
     return (
-        definitions["shell_output"].late(shells),
-        definitions["shell_kill"].late(shells),
-        definitions["read_artifact"].late(means.results, place.rg, place.secrecy),
-        definitions["recall"].late(means.history),
+        *tools,
+        named["shell_output"].late(shells),
+        named["shell_kill"].late(shells),
+        named["read_artifact"].late(means.results, place.rg, place.secrecy),
+        named["recall"].late(means.history),
     )
 
 
-def stocked(tools: Sequence[Tool], guard: Guard, supply: Supply) -> Registry:
-    """Return a registry with ``tools`` and the user's own tools, which are found at the first refresh."""
-    trust, where, root, ingress = supply.trust, supply.where, supply.ingress.root, supply.ingress
-
-    def files() -> Sequence[Path]:
-        own = where.config / "tools.yaml"
-        return (own, root / ".ba" / "tools.yaml") if trust.trusted(root) else (own,)
-
+def own_tools(
+    where: UserFolders,
+    ingress: Ingress,
+    workers: WorkerSettings,
+    extra: Sequence[Path],
+    project: WorkerSettings,
+    sandbox: Sandbox,
+) -> Discovery:
+    """Return the discovery of the user's own tools, in the config folder, the project's and ``extra`` folders.
+    ``workers``: settings of their workers, ``project``: of those for the project's tools. ``sandbox`` confines tools
+    that declare to only read. ``ingress`` checks what models may read of their files."""
+    root = ingress.root
     folders = (
         ToolFolder(where.config / "tools", "user"),
-        ToolFolder(root / ".ba" / "tools", "project", lambda: trust.trusted(root)),
-        *(ToolFolder(path, "extra") for path in supply.extra),
+        ToolFolder(root / ".ba" / "tools", "project", lambda: Trust(where).trusted(root)),
+        *(ToolFolder(path, "extra") for path in extra),
     )
-    options = DiscoveryOptions(folders, supply.worker_settings, where.cache / "tools.json", project=supply.project)
-    discovery = Discovery(replace(options, sandbox=supply.sandbox, refusal=ingress.refusal))
-    choices = ToolFiles(bundled("config") / "tools.yaml", files, ingress.raw)
-    registry = Registry(guard, choices, discovery, ingress.clean_value, supply.closed)
-    for tool in tools:
-        registry.add(tool)
-    registry.join(supply.sources)
-    return registry
+    cache, refusal = where.cache / "tools.json", ingress.refusal
+    return Discovery(DiscoveryOptions(folders, workers, cache, project=project, sandbox=sandbox, refusal=refusal))
+
+
+def tool_files(where: UserFolders, ingress: Ingress) -> ToolFiles:
+    """Return the bundled tools.yaml, the user's, and that of a trusted project."""
+
+    def files() -> Sequence[Path]:
+        own, root = where.config / "tools.yaml", ingress.root
+        return (own, root / ".ba" / "tools.yaml") if Trust(where).trusted(root) else (own,)
+
+    return ToolFiles(bundled("config") / "tools.yaml", files, ingress.raw)
 
 
 def recover_changes(where: UserFolders, cwd: Path, settings: Settings) -> list[str]:

@@ -36,17 +36,26 @@ from ba_tui.skills.active import (
     ConfirmedSkills,
     RecentSkills,
     SkillContext,
+    active_folders,
     active_skills,
     joining,
     problems_of,
     readable_folders,
 )
+from ba_tui.skills.content import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import late_guard, late_tool, load_definitions, wrapped
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.running.background import Shells
-from ba_tui.tools.session_scope import SessionScope, lent_folders
-from ba_tui.tools.toolbox import SessionPlace, ToolContext, builtin_tools, own_tools, recover_changes, tool_files
+from ba_tui.tools.running.shells import Shells
+from ba_tui.tools.toolbox import (
+    SessionPlace,
+    SessionScope,
+    builtin_tools,
+    lent_folders,
+    own_tools,
+    recover_changes,
+    tool_files,
+)
 from ba_tui.write_ahead import write_ahead
 
 if TYPE_CHECKING:
@@ -121,7 +130,9 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         self.writes = permissions.record(scope.instructions(settings, where, skills.catalog.ingress))
         runner: Once[CommandRunner] = Once(
-            lambda: late("ba_tui.tools.running.outside:session_runner")(settings, permissions, skills, self.writes)
+            lambda: late("ba_tui.tools.running.command_runner:session_runner")(
+                settings, permissions, SkillFolders(partial(active_folders, skills)), self.writes
+            )
         )
         self._notes, self._egress, self.results = notes, permissions.egress, scope.results
         self.shells = Shells(scope.results.open)
@@ -131,7 +142,6 @@ class GuardedTools:
         self.place = place = SessionPlace(
             workspace, start.shell, find_ripgrep(), settings.secrets, policy.denies_reading, self.ahead
         )
-        means = ToolContext(self.shells, scope.results, scope.history, runner, scope.modalities)
         seen: Callable[[Callable[[str], SeenFile | None]], SeenFiles] = late(
             "ba_tui.tools.editing.seen_files:SeenFiles"
         )
@@ -142,7 +152,7 @@ class GuardedTools:
         tools = (
             *(
                 wrapped(tool, naming, skill_folders, workspace.root)
-                for tool in builtin_tools(definitions, place, means, known)
+                for tool in builtin_tools(definitions, place, scope, self.shells, runner, known)
             ),
             *(skill_tools if skills.choices.enabled else ()),
             definitions["run_skill_script"].late(
@@ -159,7 +169,7 @@ class GuardedTools:
                 "ba_tui.ingress:Ingress": lambda: skills.catalog.ingress,
                 "ba_tui.settings.hooks:FoundHooks": lambda: hooks,
                 "ba_tui.skills.active:ActiveSkills": lambda: skills,
-                "ba_tui.tools.running.background:Shells": lambda: self.shells,
+                "ba_tui.tools.running.shells:Shells": lambda: self.shells,
             }
         )
         self.context = context = SessionContext(

@@ -19,9 +19,8 @@ from ba_tui.processes.values import ProcessLimits, Program
 from ba_tui.tools.builtin.shell import DEFAULT_SECONDS, MAX_SECONDS, check, command_tool, observed
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.running.background import Shells
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.shell_program import Shell, start_folder
+from ba_tui.tools.running.shells import Shell, Shells, start_folder
 
 RUNNER = Path(__file__).with_name("python_runner.py")
 VENVS = (".venv", "venv")

@@ -22,9 +22,8 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.running.background import ShellResult, Shells, Work
 from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.shell_program import Shell, enterable, start_folder
+from ba_tui.tools.running.shells import Shell, ShellResult, Shells, Work, enterable, start_folder
 
 RunIn: TypeAlias = Callable[[str, Path, float, Call], Awaitable[ToolResult]]
 """Runs a command in a folder for at most so many seconds, in the profile of a call."""

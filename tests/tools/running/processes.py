@@ -21,8 +21,7 @@ from ba_tui.tools.builtin.shell import shell_kill_tool, shell_output_tool, shell
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.reliability import timeout
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.running.background import Shells
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.running.shells import Shell, Shells
 from tests.tools.conftest import CHECKOUT, Harness
 
 

@@ -31,7 +31,7 @@ from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.shell import shell_tool
 from ba_tui.tools.own.workers import Code, WorkerPool
 from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner, ProtectedReview
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.running.shells import Shell
 from tests.tools.conftest import Harness
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed, within_guards
 

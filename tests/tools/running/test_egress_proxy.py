@@ -23,7 +23,7 @@ from ba_tui.tools.builtin.python import Python, python_tool
 from ba_tui.tools.builtin.shell import shell_tool
 from ba_tui.tools.running.command_runner import CommandRunner
 from ba_tui.tools.running.egress_proxy import NetworkAccess
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.running.shells import Shell
 from tests.tools.running.processes import Floor, floor, until_printed, within_guards
 
 __all__ = ["floor"]

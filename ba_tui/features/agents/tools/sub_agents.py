@@ -27,7 +27,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.features.agents.tools.agent_types import AgentTypes, check_lineage, kind_of, resumable
 from ba_tui.settings.sections.agents import AgentSettings
-from ba_tui.tools.session_scope import AgentSource
+from ba_tui.tools.toolbox import AgentSource
 
 # Limits: how many agents work at the same time, and how often a failing type of agent is started.
 

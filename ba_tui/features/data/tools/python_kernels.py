@@ -46,7 +46,7 @@ from ba_tui.tools.builtin.shell import MAX_SECONDS, check, command_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import place_file
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.session_scope import PYTHON_FILES
+from ba_tui.tools.toolbox import PYTHON_FILES
 
 MOST_FILES = 20
 MOST_PICTURES = 4

@@ -24,8 +24,7 @@ from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.protected_watch import WatchedRun
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.processes.values import Program
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.outside import REACHING
+from ba_tui.tools.running.command_runner import REACHING, CommandRunner
 
 if TYPE_CHECKING:
     import httpx2

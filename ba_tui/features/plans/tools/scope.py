@@ -15,7 +15,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.plan_mode import PlanMode
 from ba_tui.sessions.artifacts import Artifacts
-from ba_tui.tools.session_scope import ModelRequests
+from ba_tui.tools.toolbox import ModelRequests
 
 if TYPE_CHECKING:
     from ba_tui.features.plans.tools.agreement import PlanMaker

@@ -65,7 +65,7 @@ from ba_tui.features.teams.tools.seating import ConflictEscalation, Seats, TeamS
 from ba_tui.processes.programs import BriefRun, run_in_thread
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings.sections.agents import TeamSettings
-from ba_tui.tools.session_scope import ModelRequests
+from ba_tui.tools.toolbox import ModelRequests
 
 if TYPE_CHECKING:
     from ba_tui.features.teams.engine.orchestrator import Planning

@@ -161,11 +161,13 @@ def _begun(job: Work, shown: str) -> ToolResult:
 def _result(workspace: Workspace, folder: Path, ran: tuple[ShellResult, list[str]], seconds: float) -> ToolResult:
     outcome, notes = ran
     process = outcome.job.process
-    now, note = _moved(workspace, folder, process.folder)
-    if process.over:
-        notes.append(f"ended: more than {process.over} processes ran")
-    if process.left:
-        notes.append(f"{process.left} process{'' if process.left == 1 else 'es'} left in the background: ended")
+    now, note = _moved(workspace, folder, process.program.folder)
+    if process.program.over:
+        notes.append(f"ended: more than {process.program.over} processes ran")
+    if process.program.left:
+        notes.append(
+            f"{process.program.left} process{'' if process.program.left == 1 else 'es'} left in the background: ended"
+        )
     if note:
         notes.append(note)
     result = observed(outcome, workspace.shown(folder), seconds, notes)

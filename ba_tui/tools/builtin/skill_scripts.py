@@ -205,7 +205,7 @@ async def _finished(program: Program, call: Call) -> tuple[int, str]:
         raise
     finally:
         stop()
-    code = process.exit_code
+    code = process.program.exit_code
     return 1 if code is None else code, process.output.text()
 
 

@@ -405,7 +405,7 @@ class CommandRunner:
         outcome: ShellResult, profile: Profile, call: Call, sandbox: Sandbox, linked: Collection[Path]
     ) -> list[str]:
         process = outcome.job.process
-        if process.exit_code is None and not process.started:
+        if process.program.exit_code is None and not process.program.started:
             return ["it could not be set up in the sandbox"]
         printed = process.output.text()
         if outcome.job.exit_code and (hidden := sandbox.hidden_in(printed)):

@@ -177,13 +177,13 @@ class Work:
 
     @property
     def exit_code(self) -> int | None:
-        code = self.process.exit_code
+        code = self.process.program.exit_code
         return 128 - code if code is not None and code < 0 else code
 
     @cached_property
     def verdict(self) -> CommandVerdict:
         """Whether the command failed; valid after its end."""
-        return judged(self.command, self.exit_code, self.process.pipe_codes, self.process.notes)
+        return judged(self.command, self.exit_code, self.process.program.pipe_codes, self.process.program.notes)
 
     def ending(self, cwd: str, output: str) -> CommandText:
         """Return the command as results display it."""

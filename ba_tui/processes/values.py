@@ -82,7 +82,6 @@ GRACE_SECONDS = 2.0
 
 ProgressListener: TypeAlias = Callable[[object], None]
 OutputListener: TypeAlias = Callable[[bytes], None]
-NoticeListener: TypeAlias = Callable[[str, object], None]
 
 
 @frozen
@@ -100,13 +99,12 @@ class WorkerSettings:
 class WorkerEntry:
     """What a worker runs: ``function`` is ``package.module:name``, called with a WorkerChannel and ``arguments``.
     ``grace``: seconds for a cancelled request to stop, before the process is ended. ``on_output`` receives what the
-    process prints during requests; ``on_notice`` its notices, from the first request on."""
+    process prints during requests."""
 
     function: str
     arguments: tuple[str, ...] = ()
     grace: float = GRACE_SECONDS
     on_output: OutputListener | None = None
-    on_notice: NoticeListener | None = None
 
 
 class WorkerCrashed(BaError):

@@ -208,7 +208,7 @@ class SessionPrompts:
         workspace, policy, registry = permissions.workspace, permissions.policy, tools.registry
         clean, self.skills, kept = tools.ingress.clean, SkillList(active), folder / ATTACHED
         data: Once[MentionedData] = Once(lambda: guarded.context.offered(MentionedData))
-        attached = late("ba_tui.tools.mentioned_files:attached_files")
+        attached = late("ba_tui.tools.mentioned_files:MentionedFiles")
         files: Once[AttachedFiles] = Once(
             lambda: attached(workspace, guarded.readers, policy.judge, permissions.sharing, kept)
         )

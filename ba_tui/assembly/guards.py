@@ -18,7 +18,7 @@ from ba_tui.tools.guards.pipeline import UNHOOKED, HookGuards, SharedGuards, own
 from ba_tui.tools.guards.reliability import Breakers
 from ba_tui.tools.guards.repeats import CallMemory
 from ba_tui.tools.isolated_tools import IsolatedTools
-from ba_tui.tools.running.shells import started_in
+from ba_tui.tools.shells import started_in
 from ba_tui.tools.toolbox import SessionPlace
 
 Judging: TypeAlias = Callable[[CallJudge], CallJudge]

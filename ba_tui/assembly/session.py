@@ -68,7 +68,7 @@ from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings.tool_names import rules_of
 from ba_tui.skills.listing import SkillList
 from ba_tui.tools.builtin.todos import UnfinishedTodos
-from ba_tui.tools.running.shells import EndedShells
+from ba_tui.tools.shells import EndedShells
 from ba_tui.tools.toolbox import AgentSource, ModelRequests, SessionScope
 from ba_tui.tools.visible import Search, SelectedTools, ToolArrivals, ToolList, Visible
 

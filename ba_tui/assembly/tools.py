@@ -46,7 +46,7 @@ from ba_tui.skills.content import SkillFolders
 from ba_tui.skills.prompt import SkillNotes
 from ba_tui.tools.definitions import late_guard, late_tool, load_definitions, wrapped
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.running.shells import Shells
+from ba_tui.tools.shells import Shells
 from ba_tui.tools.toolbox import (
     SessionPlace,
     SessionScope,
@@ -61,9 +61,9 @@ from ba_tui.write_ahead import write_ahead
 if TYPE_CHECKING:
     from ba_tui.assembly.guards import SessionGuards
     from ba_tui.sessions.checkpoints.keeper import SessionCheckpoints
+    from ba_tui.tools.command_runner import CommandRunner
     from ba_tui.tools.editing.seen_files import SeenFiles
     from ba_tui.tools.guards.checkpoint import CheckpointGuard
-    from ba_tui.tools.running.command_runner import CommandRunner
 
 READERS = {"read_file", "list_files"}
 QUERY = "query_data"
@@ -130,7 +130,7 @@ class GuardedTools:
         workspace, policy, limits = permissions.workspace, permissions.policy, limits_for(settings)
         self.writes = permissions.record(scope.instructions(settings, where, skills.catalog.ingress))
         runner: Once[CommandRunner] = Once(
-            lambda: late("ba_tui.tools.running.command_runner:session_runner")(
+            lambda: late("ba_tui.tools.command_runner:session_runner")(
                 settings, permissions, SkillFolders(partial(active_folders, skills)), self.writes
             )
         )
@@ -169,7 +169,7 @@ class GuardedTools:
                 "ba_tui.ingress:Ingress": lambda: skills.catalog.ingress,
                 "ba_tui.settings.hooks:FoundHooks": lambda: hooks,
                 "ba_tui.skills.active:ActiveSkills": lambda: skills,
-                "ba_tui.tools.running.shells:Shells": lambda: self.shells,
+                "ba_tui.tools.shells:Shells": lambda: self.shells,
             }
         )
         self.context = context = SessionContext(

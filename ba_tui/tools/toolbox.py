@@ -44,14 +44,14 @@ from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.settings import Settings
 from ba_tui.settings.plugins import Plugin
 from ba_tui.tools.definitions import Definition, wrapped
-from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, ToolFolder
 from ba_tui.tools.registry import ToolFiles
-from ba_tui.tools.running.shells import Shell, Shells
+from ba_tui.tools.shells import Shell, Shells
 from ba_tui.write_ahead import WriteAhead, write_ahead
 
 if TYPE_CHECKING:
+    from ba_tui.tools.command_runner import CommandRunner
     from ba_tui.tools.editing.seen_files import SeenFiles
-    from ba_tui.tools.running.command_runner import CommandRunner
 
 
 class ModelRequests:

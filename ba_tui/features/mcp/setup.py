@@ -33,7 +33,7 @@ from ba_tui.resources import UserFolders, project_root
 from ba_tui.settings.mcp.choices import McpChoices
 from ba_tui.settings.mcp.configured import FoundServers, server_checks
 from ba_tui.settings.mcp.tokens import TokenStore
-from ba_tui.tools.running.command_runner import CommandRunner
+from ba_tui.tools.command_runner import CommandRunner
 
 if TYPE_CHECKING:
     import httpx2

@@ -48,10 +48,10 @@ from ba_tui.skills.dependencies import (
 )
 from ba_tui.skills.scripts import FOLDER, AllowedScripts, SkillScript, digest, plain_name, script_of
 from ba_tui.tools.builtin.shell import MAX_COMMAND_BYTES, MAX_SECONDS, observed
+from ba_tui.tools.command_runner import UNCONFINED, CommandCaller, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.running.command_runner import UNCONFINED, CommandCaller, CommandRunner, RunRequest
-from ba_tui.tools.running.shells import Shell, Shells
+from ba_tui.tools.shells import Shell, Shells
 from ba_tui.tools.toolbox import SessionPlace
 
 INSTALL_RULE = "install_requirements"

@@ -19,7 +19,7 @@ from ba_tui.tools.guards.permission import CallJudge, PermissionGate, Remember, 
 from ba_tui.tools.guards.reliability import Breakers, breaker, retry, timeout
 from ba_tui.tools.guards.repeats import CallMemory, once, repeats
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.running.shells import started_in
+from ba_tui.tools.shells import started_in
 from ba_tui.tools.toolbox import SessionPlace
 
 

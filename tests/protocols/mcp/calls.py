@@ -18,7 +18,7 @@ from ba_tui.features.mcp.client.values import Sample, ServerMeans
 from ba_tui.features.mcp.tools.starting import ServerStart
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.tools.running.command_runner import UNCONFINED
+from ba_tui.tools.command_runner import UNCONFINED
 
 Answer = Callable[[Question], Reply]
 

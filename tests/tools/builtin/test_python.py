@@ -22,7 +22,7 @@ from ba_tui.core.tool import Call
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.processes.values import ProcessLimits
-from ba_tui.tools.builtin.python import Python
+from ba_tui.tools.builtin.shell import Python
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.permission import PermissionGate
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed

@@ -18,7 +18,7 @@ from ba_tui.core.results import CommandText, StateChange
 from ba_tui.core.tool import Call
 from ba_tui.processes.children import Process
 from ba_tui.processes.values import Program
-from ba_tui.tools.running.shells import Shell
+from ba_tui.tools.shells import Shell
 from tests.tools.conftest import CHECKOUT, Harness
 from tests.tools.running.processes import all_gone, another, printed, tagged, until_printed, word
 

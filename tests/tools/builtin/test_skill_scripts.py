@@ -22,8 +22,8 @@ from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import AllowedScripts
 from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.shells import Shell
+from ba_tui.tools.command_runner import CommandRunner
+from ba_tui.tools.shells import Shell
 from tests.tools.running.processes import Floor, all_gone, floor, within_guards
 
 __all__ = ["floor"]

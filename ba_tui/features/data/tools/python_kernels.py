@@ -41,8 +41,7 @@ from ba_tui.processes.values import GIGABYTE, Confinement, WorkerSettings
 from ba_tui.resources import open_unlinked
 from ba_tui.settings import Settings
 from ba_tui.tools.builtin.media import ATTACHED, LONGEST_SIDE, attached, measured
-from ba_tui.tools.builtin.python import VENVS
-from ba_tui.tools.builtin.shell import MAX_SECONDS, check, command_tool
+from ba_tui.tools.builtin.shell import MAX_SECONDS, VENVS, check, command_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import place_file
 from ba_tui.tools.failures import ToolFailure

@@ -24,13 +24,13 @@ from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.protected_watch import WatchedRun
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.processes.values import Program
-from ba_tui.tools.running.command_runner import REACHING, CommandRunner
+from ba_tui.tools.command_runner import REACHING, CommandRunner
 
 if TYPE_CHECKING:
     import httpx2
 
     from ba_tui.tools.addresses import WebAddress
-    from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
+    from ba_tui.tools.egress_proxy import HostDecisions, NetworkAccess
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR")
 MARKS = ("package.json", "node_modules", "pyvenv.cfg", "pyproject.toml")
@@ -103,7 +103,7 @@ class ServerStart:
         walled = getattr(held.confinement, "walled", False)
         if self._runner.network is None or not walled or config.network:
             return held
-        from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - few servers need it
+        from ba_tui.tools.egress_proxy import EgressProxy  # noqa: PLC0415 - few servers need it
 
         command = CommandText(config.address, str(program.folder))
         egress = EgressProxy(ServerHosts(self._runner.network(), self._judged, current, command))
@@ -118,7 +118,7 @@ class ServerStart:
 
 class ServerHosts:
     """The hosts that a server may reach: those allowed by rules, and those that the user allows while a call of it
-    runs. tools.running.egress_proxy uses it like the decisions about a command.
+    runs. tools.egress_proxy uses it like the decisions about a command.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class ServerHosts:
         return await self._of(call).refusal(address)
 
     def _of(self, call: Call) -> HostDecisions:
-        from ba_tui.tools.running.egress_proxy import HostDecisions  # noqa: PLC0415 - loaded with the proxy
+        from ba_tui.tools.egress_proxy import HostDecisions  # noqa: PLC0415 - loaded with the proxy
 
         if call.id not in self._decisions:
             self._decisions = {call.id: HostDecisions(self.network, call, self._command, attended=True)}

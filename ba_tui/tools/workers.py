@@ -28,7 +28,7 @@ from ba_tui.processes.values import Confinement, WorkerCrashed, WorkerEntry, Wor
 from ba_tui.processes.worker import WorkerClient
 from ba_tui.tools.failures import ToolFailure
 
-ENTRY = "ba_tui.tools.own.worker_loop:main"
+ENTRY = "ba_tui.tools.worker_loop:main"
 CACHE = "PYTHONPYCACHEPREFIX"
 LIVE_CHARS = 8_000
 """Characters shown at a time; of more output only the newest."""

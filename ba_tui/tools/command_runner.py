@@ -40,15 +40,15 @@ from ba_tui.settings import Settings
 from ba_tui.skills.content import SkillFolders
 from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.guards.checkpoint import NoRecord, recorded
-from ba_tui.tools.running.shells import ShellResult, Shells, Work
+from ba_tui.tools.shells import ShellResult, Shells, Work
 
 if TYPE_CHECKING:
     from ba_tui.tools.addresses import WebAddress
-    from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
+    from ba_tui.tools.egress_proxy import HostDecisions, NetworkAccess
 
 # Few sessions need the proxy.
 command_proxy, network_access = (
-    late(f"ba_tui.tools.running.egress_proxy:{name}") for name in ("command_proxy", "network_access")
+    late(f"ba_tui.tools.egress_proxy:{name}") for name in ("command_proxy", "network_access")
 )
 
 # The review of protected files. While a change is undecided, no further command runs without a question.

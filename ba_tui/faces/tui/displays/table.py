@@ -10,8 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.widget import Widget
 
-from ba_tui.core.displays import Chart
-from ba_tui.core.results import Table
+from ba_tui.core.results import Chart, Table
 from ba_tui.core.text.cells import clip
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count

@@ -9,10 +9,9 @@ from typing import Any, TypeAlias, cast
 
 from textual.screen import ModalScreen
 
-from ba_tui.core.displays import PlanGraph
 from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Diff
+from ba_tui.core.results import Diff, PlanGraph
 from ba_tui.core.teamwork import Plan
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.displays.renderer import renderer_of

@@ -14,7 +14,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
-from ba_tui.core.displays import Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import BaError, off_loop
 from ba_tui.core.ports.tables import (
     Arrangement,
@@ -32,6 +31,7 @@ from ba_tui.core.ports.tables import (
     TrapFinding,
     UsedData,
 )
+from ba_tui.core.results import Chart, ChartRequest, PictureFormat
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.errors import (
     AnalysisError,

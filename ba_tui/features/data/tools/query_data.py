@@ -11,11 +11,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ba_tui.context.mentions import dataset_kind
-from ba_tui.core.displays import Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import Share
 from ba_tui.core.ports.tables import Cell, Column, DatasetProfile, Progress, QueryResult, Row, TrapFinding
-from ba_tui.core.results import Display, Prose, Source, Table, ToolResult
+from ba_tui.core.results import Chart, ChartRequest, Display, PictureFormat, Prose, Source, Table, ToolResult
 from ba_tui.core.text.wording import byte_size, clipped, correction, count, one_line
 from ba_tui.core.tool import Call, Concern, OutputLevel, Tool
 from ba_tui.core.values import frozen

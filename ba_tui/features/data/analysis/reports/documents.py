@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ba_tui.core.displays import Chart
 from ba_tui.core.ports.tables import Cell
+from ba_tui.core.results import Chart
 from ba_tui.core.text.figures import noted, notes_in_markdown, notes_in_text
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.features.data.analysis.reports.values import Report, ReportResult, ReportSection, ReportTable

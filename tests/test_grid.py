@@ -14,10 +14,10 @@ from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool
 from ba_tui.features.data.analysis.errors import AnalysisError
-from ba_tui.features.data.analysis.sources import Sources
+from ba_tui.features.data.tools.data_access import ColumnMasks
 from ba_tui.features.data.tools.data_tools import SessionData
 from ba_tui.features.data.tools.exports import ExportRules
-from ba_tui.features.data.tools.masking import ColumnMasks
+from ba_tui.features.data.tools.sources import Sources
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall, Judgement
 from ba_tui.sessions.artifacts import Artifacts

@@ -50,7 +50,7 @@ from ba_tui.faces.run_result import INFRASTRUCTURE, SCHEMA, USAGE, RunResult, fi
 from ba_tui.processes.signals import interrupts
 
 if TYPE_CHECKING:
-    from ba_tui.plotting.plans.exports import PlanReporter
+    from ba_tui.plotting.plan_exports import PlanReporter
 
 QUOTED = 80
 """Most characters of a memory in a line."""
@@ -143,7 +143,7 @@ class Printer:
                 pass
 
     def _planned(self, event: Event) -> None:
-        from ba_tui.plotting.plans.exports import PlanReporter  # noqa: PLC0415 - few runs have a plan
+        from ba_tui.plotting.plan_exports import PlanReporter  # noqa: PLC0415 - few runs have a plan
 
         self._plans = self._plans or PlanReporter()
         if line := self._plans.said(event):
@@ -221,7 +221,7 @@ def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
             yield "agent_ended", {"reason": reason, "error": asdict(error) if error else None}
         case PlanChanged() | SubTaskChanged():
-            from ba_tui.plotting.plans.exports import plan_fields  # noqa: PLC0415 - few runs have a plan
+            from ba_tui.plotting.plan_exports import plan_fields  # noqa: PLC0415 - few runs have a plan
 
             yield from plan_fields(event)
         case _:

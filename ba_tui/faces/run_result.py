@@ -199,7 +199,7 @@ class RunResult:
             **figure_fields(self.figures or FigureReport(), self.place),
         }
         if self.plans.newest:
-            from ba_tui.plotting.plans.exports import as_json  # noqa: PLC0415 - few runs have a plan
+            from ba_tui.plotting.plan_exports import as_json  # noqa: PLC0415 - few runs have a plan
 
             report["plan"] = as_json(self.plans.newest.plan)
         if self.unsaved:

@@ -16,7 +16,7 @@ from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
+from ba_tui.features.data.analysis.calendars import calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed
 from ba_tui.features.data.analysis.forecast import (
@@ -28,7 +28,7 @@ from ba_tui.features.data.analysis.forecast import (
     trouble,
     whole_periods,
 )
-from ba_tui.features.data.tools.query_data import ANALYSE, AnalysisPlace, analyse_data_tool
+from ba_tui.features.data.tools.query_data import ANALYSE, DataOperations, analyse_data_tool
 from ba_tui.processes.values import WorkerSettings
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
@@ -47,7 +47,7 @@ async def nothing(args: Mapping[str, Any]) -> str:
 def tool(engine: Analysis, files: Path) -> Tool:
     definitions = load_definitions(bundled("config") / "prompts" / "tools")
     worker = WorkerSettings(files, {"PATH": os.defpath})
-    return analyse_data_tool(definitions[ANALYSE], AnalysisPlace(engine, worker, "sample", 4), nothing)
+    return analyse_data_tool(definitions[ANALYSE], DataOperations(engine, worker, "sample", 4), nothing)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -137,17 +137,17 @@ async def test_files_that_a_call_names_are_asked_about(tool: Tool) -> None:
 @pytest.mark.parametrize(
     ("span", "said"),
     [
-        (CalendarSpan("2024-1-1", "2024-02-01"), "'2024-1-1' is no date."),
-        (CalendarSpan("2024-02-01", "2024-01-01"), "The calendar ends on 2024-01-01, before it begins on 2024-02-01."),
-        (CalendarSpan("1800-01-01", "2024-01-01"), "A calendar has at most 100 years."),
-        (CalendarSpan("2024-01-01", "2024-01-02", "Germany"), "No holidays are known for Germany."),
-        (CalendarSpan("2024-01-01", "2024-01-02", "DE-QQ"), "DE has no part QQ."),
-        (CalendarSpan("2024-01-01", "2024-01-02", "", 13), "A fiscal year begins in a month from 1 to 12."),
+        (("2024-1-1", "2024-02-01"), "'2024-1-1' is no date."),
+        (("2024-02-01", "2024-01-01"), "The calendar ends on 2024-01-01, before it begins on 2024-02-01."),
+        (("1800-01-01", "2024-01-01"), "A calendar has at most 100 years."),
+        (("2024-01-01", "2024-01-02", "Germany"), "No holidays are known for Germany."),
+        (("2024-01-01", "2024-01-02", "DE-QQ"), "DE has no part QQ."),
+        (("2024-01-01", "2024-01-02", "", 13), "A fiscal year begins in a month from 1 to 12."),
     ],
 )
-async def test_a_calendar_that_can_not_be_is_one_line(span: CalendarSpan, said: str) -> None:
+async def test_a_calendar_that_can_not_be_is_one_line(span: tuple[Any, ...], said: str) -> None:
     with pytest.raises(QueryFailed) as caught:
-        calendar_query(span)
+        calendar_query(*span)
     assert str(caught.value) == said
 
 

@@ -39,7 +39,7 @@ async def sales(engine: Analysis, files: Path) -> str:
 
 
 async def drawn(engine: Analysis, data: str, kind: Any = None, x: str = "", y: str = "", **more: Any) -> Chart:
-    return await engine.charts.compute(ChartRequest(data, kind, x, tuple(y.split()), **more))
+    return await engine.chart(ChartRequest(data, kind, x, tuple(y.split()), **more))
 
 
 def values(chart: Chart) -> dict[str, float | None]:
@@ -260,7 +260,7 @@ async def test_a_pie_of_many_slices_is_refused_with_a_better_chart(engine: Analy
 
 async def test_a_chart_of_filtered_rows(engine: Analysis, sales: str) -> None:
     wanted = ChartRequest(sales, "bar", "product", ("units",))
-    chart = await engine.charts.compute(wanted, Arrangement((), (RowFilter("region", "=", "South"),)))
+    chart = await engine.chart(wanted, Arrangement((), (RowFilter("region", "=", "South"),)))
     assert (values(chart), chart.rows) == ({"A": 4, "C": 2}, 2)
 
 
@@ -285,12 +285,12 @@ async def test_the_description_tells_extent_course_and_what_is_left_out(engine: 
 
 async def test_pictures_come_from_the_same_values(engine: Analysis, sales: str) -> None:
     chart = await drawn(engine, sales, "bar", "region", "amount", title="<South> & more")
-    async with engine.charts.picture(chart, "svg") as path:
+    async with engine.picture(chart, "svg") as path:
         text = path.read_text()
     assert text.startswith("<svg")
     assert "&lt;South&gt; &amp; more" in text
     assert not path.exists()
-    async with engine.charts.picture(chart, "png") as path:
+    async with engine.picture(chart, "png") as path:
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -301,8 +301,8 @@ async def test_every_kind_has_a_picture(engine: Analysis, kind: Any) -> None:
     result = await engine.query(f"SELECT * FROM (VALUES {rows}) AS t(step, grp, v)")
     x = "grp" if kind in {"pie", "box", "bar"} else "v" if kind == "histogram" else "step"
     y = () if kind == "histogram" else ("v",)
-    chart = await engine.charts.compute(ChartRequest(result.handle, kind, x, y))
-    async with engine.charts.picture(chart, "svg") as path:
+    chart = await engine.chart(ChartRequest(result.handle, kind, x, y))
+    async with engine.picture(chart, "svg") as path:
         assert "<path" in path.read_text()
 
 

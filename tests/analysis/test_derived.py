@@ -19,7 +19,7 @@ NEW = "ID,name,amount,code\n1,Ann,10.5,x7\n2,Bob,21,8\n3,Cy,0,9\n4,Di,4,y\n"
 
 async def compared(engine: Analysis, put: Put, left: str, right: str, *keys: str, tolerance: float = 0.0) -> Comparison:
     names = [(await engine.register(put(name, text)))[0].name for name, text in (("l.csv", left), ("r.csv", right))]
-    return await engine.derived.compare(names[0], names[1], keys, tolerance=tolerance)
+    return await engine.compare(names[0], names[1], keys, tolerance=tolerance)
 
 
 async def test_what_differs_is_counted_and_kept(engine: Analysis, put: Put) -> None:
@@ -82,7 +82,7 @@ async def test_tables_that_can_not_be_compared(
     with pytest.raises(QueryFailed, match=said):
         await compared(engine, put, left, right, *keys)
     with pytest.raises(UnknownTable):
-        await engine.derived.compare("nothing", "either")
+        await engine.compare("nothing", "either")
 
 
 async def test_wide_tables_are_compared_in_parts(engine: Analysis, put: Put) -> None:
@@ -98,7 +98,7 @@ SALES = "region,year,amount\nNorth,2023,1\nNorth,2024,2\nSouth,2024,4\n,2024,8\n
 
 async def test_a_cross_table_has_totals_of_the_rows(engine: Analysis, put: Put) -> None:
     name = (await engine.register(put("sales.csv", SALES)))[0].name
-    made = await engine.derived.pivot(name, ["region"], ["year"], "amount")
+    made = await engine.pivot(name, ["region"], ["year"], "amount")
     assert [column.name for column in made.columns] == ["region", "2023", "2024", "total", "is_total"]
     assert made.head == (
         ("North", 1, 2, 3, False),
@@ -106,9 +106,9 @@ async def test_a_cross_table_has_totals_of_the_rows(engine: Analysis, put: Put) 
         (None, None, 8, 8, False),
         (None, 1, 14, 15, True),
     )
-    mean = await engine.derived.pivot(name, ["region"], (), "amount", "avg")
+    mean = await engine.pivot(name, ["region"], (), "amount", "avg")
     assert mean.head[-1][1:] == (3.75, True)
-    counted = await engine.derived.pivot(name, [], ["region"], "", "count")
+    counted = await engine.pivot(name, [], ["region"], "", "count")
     assert ([column.name for column in counted.columns], counted.head) == (
         ["North", "South", "(empty)", "total"],
         ((2, 1, 1, 4),),
@@ -129,10 +129,10 @@ async def test_a_cross_table_that_can_not_be(
 ) -> None:
     name = (await engine.register(put("sales.csv", SALES)))[0].name
     with pytest.raises(QueryFailed, match=said):
-        await engine.derived.pivot(name, rows, columns, values, aggregate)  # type: ignore[arg-type]
+        await engine.pivot(name, rows, columns, values, aggregate)  # type: ignore[arg-type]
 
 
 async def test_too_many_values_are_no_columns(engine: Analysis) -> None:
     many = (await engine.query("SELECT i AS n FROM range(500) t(i)")).handle
     with pytest.raises(QueryFailed, match="n would make more than 200 columns"):
-        await engine.derived.pivot(many, [], ["n"], "", "count")
+        await engine.pivot(many, [], ["n"], "", "count")

@@ -22,7 +22,7 @@ from ba_tui.features.data.analysis.card import card
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError, QueryFailed, QueryRefused, SourceFailed, UnknownTable
 from ba_tui.features.data.analysis.source_process.engine import IbisEngine
-from ba_tui.features.data.analysis.sources import Address, SourcePlace, Sources
+from ba_tui.features.data.tools.sources import Address, SourcePlace, Sources
 from ba_tui.processes.scratch import clear_scratch, scratch_path
 from ba_tui.processes.serving import WorkerChannel, WorkerRequest
 from ba_tui.processes.values import WorkerSettings

@@ -9,8 +9,7 @@ import pytest
 
 from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.features.data.analysis.card import card
-from ba_tui.features.data.analysis.engine import Analysis
-from ba_tui.features.data.analysis.muted_traps import MutedTraps
+from ba_tui.features.data.analysis.engine import Analysis, MutedTraps
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

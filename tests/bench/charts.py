@@ -44,7 +44,7 @@ async def _computing() -> tuple[float, float]:
         data = (await engine.query(f"SELECT {columns} FROM range({ROWS}) AS t(i)")).handle
         request = ChartRequest(data, "line", "day", ("amount",), "region")
         start = time.perf_counter()
-        await engine.charts.compute(request)
+        await engine.chart(request)
         chart = time.perf_counter() - start
         start = time.perf_counter()
         await engine.query(f"SELECT date_trunc('week', day) AS w, region, sum(amount) FROM {data} GROUP BY ALL")

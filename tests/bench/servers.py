@@ -15,8 +15,8 @@ from mcp.client import Client
 
 from ba_tui.core.ports.mcp import RemoteTool, ServerConfig
 from ba_tui.core.provider import Modalities
-from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
-from ba_tui.features.mcp.tools.remote_tools import RemoteTools
+from ba_tui.features.mcp.client.definitions import KnownServers, KnownTools
+from ba_tui.features.mcp.setup import RemoteTools
 from tests.bench.figures import Effort, Figure, median
 from tests.protocols.mcp.calls import Answered, servers
 

@@ -21,7 +21,7 @@ from ba_tui.features.data.analysis.errors import (
     QueryRefused,
     UnknownTable,
 )
-from ba_tui.features.data.cli.engine import markdown_lines, print_error
+from ba_tui.features.data.cli_engine import markdown_lines, print_error
 from tests.program import Program
 
 SALES = "region;units;price\nNorth;12;1,50\nSouth;30;2,00\nNorth;5;\n"

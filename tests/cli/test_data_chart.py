@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ba_tui.features.data.cli.application import painted_lines
+from ba_tui.features.data.data_cli import painted_lines
 from ba_tui.plotting.canvas import Run
 from tests.program import Program
 

@@ -21,7 +21,7 @@ from ba_tui.core.teamwork import PlanState
 from ba_tui.core.turn import Branch
 from ba_tui.faces.headless import Printer
 from ba_tui.features.plans.cli.commands import app, carry_out
-from ba_tui.plotting.plans.exports import plan_of
+from ba_tui.plotting.plan_exports import plan_of
 from tests.faces.test_headless import Ready, Shelf
 from tests.faces.tui.plan.course import TRIP, course
 from tests.script import Script, conversation

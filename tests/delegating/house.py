@@ -21,7 +21,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork import AgentSpec
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.features.agents.session import AgentSession
-from ba_tui.features.agents.tools.sub_agents import DelegationScope
+from ba_tui.features.agents.sub_agents import DelegationScope
 from ba_tui.ingress import Ingress
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.agents import AgentSettings

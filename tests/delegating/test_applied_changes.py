@@ -14,9 +14,9 @@ import pytest
 from ba_tui.core.calls import Commit
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.features.agents.copies import copies
-from ba_tui.features.agents.copies.apply_changes import ChangeApplier, apply_changes_tool
-from ba_tui.features.agents.copies.copies import Copies
+from ba_tui.features.agents import copies
+from ba_tui.features.agents.apply_changes import ChangeApplier, apply_changes_tool
+from ba_tui.features.agents.copies import Copies
 from ba_tui.permissions.paths import Workspace
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions

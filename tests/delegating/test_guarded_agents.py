@@ -16,7 +16,7 @@ from ba_tui.core.events import Rewound, ToolFinished, ToolStarted
 from ba_tui.core.ports.agents import Order
 from ba_tui.core.teamwork import AgentSpec, ProjectCopy
 from ba_tui.core.turn import Branch
-from ba_tui.features.agents.tools import sub_agents
+from ba_tui.features.agents import sub_agents
 from tests.delegating.house import AgentHouse, delegates
 from tests.delegating.test_delegating import never
 from tests.delegating.test_isolated_agents import Copies

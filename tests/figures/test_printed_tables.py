@@ -120,6 +120,24 @@ def test_a_figure_is_not_misplaced_when_its_place_may_be_meant(answer: str) -> N
     assert "misplaced" not in labels(checked(answer, printed(REPORT, "markdown")))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("How many years did apples exceed 3,700 thousand: 2.", "derived"),
+        ("How many years did apples exceed 3,700 thousand: 3.", "unsourced"),
+        ("How many years did apples exceed $3.7 million: 1.", "unsourced"),
+        ("Number of years with pears below 1,000 thousand: 1.", "derived"),
+        ("Number of years with pears not below 1,000 thousand: 2.", "unsourced"),
+        ("Number of years in which the share of exports was over 38%: 2.", "derived"),
+        ("The number of lines of the orchards below 1,200 thousand in 2025: 2.", "derived"),
+        ("The number of lines of the orchards is 3.", "derived"),
+    ],
+)
+def test_a_count_is_of_the_values_that_the_sentence_names(form: str, answer: str, label: str) -> None:
+    assert labels(checked(answer, printed(REPORT, form)))[-1] == label
+
+
 STAFF = (
     ("Seller", "Deals", "Volume", "Region", "Volume as planned", "Returns 2025 over 2024"),
     ("Haldis", "31", "98,250", "North", "97,100", "12"),
@@ -255,6 +273,7 @@ def test_figures_of_public_financial_reports_are_recognised(tmp_path: Path) -> N
     assert found["good"] >= 0.92
     assert found["slip"] >= 0.965
     assert found["misplaced"] >= 0.78
+    assert found["miscount"] >= 0.8
     assert found["good called misplaced"] <= 0.005
 
 

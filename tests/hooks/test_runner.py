@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from ba_tui.features.hooks.answers import (
     CommandResult,
     HookAnswer,
-    HookCommand,
     HookVerdict,
     combined,
+    hook_run,
     read_answer,
     run_command,
 )
 from ba_tui.features.hooks.runner import HookEvent, Hooks, SessionFacts
+from ba_tui.processes.programs import BriefRun
 from ba_tui.settings.hooks import Hook
 
 
@@ -31,8 +32,8 @@ def facts(tmp_path: Path) -> SessionFacts:
     return SessionFacts("s-1", tmp_path / "events.jsonl", tmp_path, tmp_path, environment, lambda: "accept-edits")
 
 
-def hook_command(folder: Path, command: str, *, data: bytes = b"{}", timeout: float = 10) -> HookCommand:
-    return HookCommand(command, None, data, folder, {"PATH": os.environ["PATH"]}, timeout)
+def hook_command(folder: Path, command: str, *, data: bytes = b"{}", timeout: float = 10) -> BriefRun:
+    return hook_run(Hook("pre_tool", command), data, folder, {"PATH": os.environ["PATH"]}, timeout)
 
 
 async def test_a_hook_is_told_what_claude_code_tells(facts: SessionFacts, tmp_path: Path) -> None:

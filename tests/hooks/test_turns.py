@@ -15,8 +15,7 @@ from ba_tui.core.events import Asked, Compressed, Event, Notice, TurnEnded
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.questions import Reply
 from ba_tui.core.tool import Tool
-from ba_tui.features.hooks.runner import Hooks, SessionFacts
-from ba_tui.features.hooks.turns import HookTurns
+from ba_tui.features.hooks.runner import Hooks, HookTurns, SessionFacts
 from ba_tui.settings.hooks import Hook
 from ba_tui.tools.builtin.small_tools import ask_user_tool
 from ba_tui.tools.definitions import Definition

@@ -26,7 +26,7 @@ from ba_tui.core.ports.settings import KINDS
 from ba_tui.faces import headless, run_result
 from ba_tui.faces.tui.screens import help as shown_help
 from ba_tui.faces.tui.screens.sheet import spelled
-from ba_tui.features.compat.claude import host, lines
+from ba_tui.features.compat import host, lines
 from ba_tui.features.plans.engine import flow_files
 from ba_tui.features.teams.cli import application as team
 from ba_tui.guide import Guide

@@ -20,7 +20,7 @@ from tests.memory.entries import entry
 class Random:
     """Implements ``Embedder``."""
 
-    traits = Traits("random", 26, 0.0, 0.9)
+    traits = Traits("random", 26)
 
     def entries(self, texts: Sequence[str]) -> Any:
         rows = numpy.array([numpy.random.default_rng(crc32(text.encode())).normal(size=26) for text in texts])

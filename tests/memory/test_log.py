@@ -34,7 +34,8 @@ def marks(log: Log) -> list[Mark]:
 
 def test_files_are_the_users_alone(log: Log) -> None:
     log.append(b"broken\n")
-    log.rewrite(lambda line: line, set_aside=lambda line: line == b"broken\n")
+    log.rewrite(lambda line: line)
+    log.blank(lambda line: line == b"broken\n", keep=True)
     log.forget_rejected(["broken"])
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in log.path.parent.iterdir()}
     assert modes == dict.fromkeys(("log.jsonl", "log.lock", "log.rejected.jsonl", "log.rewriting"), 0o600)

@@ -101,7 +101,7 @@ async def test_a_newer_fact_supersedes_and_both_stay(store: MemoryStore) -> None
     await store.add([old])
     await store.add([new])
     assert await store.slot("person", "editor") == new
-    assert [each.text for each in await store.catalog.history(new.id)] == [new.text, old.text]
+    assert [each.text for each in await store.history(new.id)] == [new.text, old.text]
     assert (await store.get([old.id]))[old.id].superseded_by == new.id
     assert await store.slot("person", "") is None
 
@@ -121,7 +121,7 @@ async def test_use_and_pins_are_remembered(store: MemoryStore) -> None:
     await store.change(fact.id, pinned=True)
     first = (await store.listed())[0]
     assert (first.id, first.used, first.last_used) == (fact.id, 1, NOW + 5)
-    assert [each.id for each in await store.catalog.pinned()] == [fact.id]
+    assert [each.id for each in await store.pinned()] == [fact.id]
     assert [each.id for each in await store.listed(offset=1)] == [other.id]
 
 
@@ -229,18 +229,18 @@ async def test_export_and_import_keep_everything(store: MemoryStore, tmp_path: P
     with log.open("ab") as file:
         file.write(b'{"v":9,"op":"add","id":"m9","text":"later"}\n')
     file_ = tmp_path / "memory.jsonl"
-    assert await store.exchange.export(file_) == 4
+    assert await store.export(file_) == 4
     assert stat.S_IMODE(file_.stat().st_mode) == 0o600
 
     other = MemoryStore(tmp_path / "other", PROJECT, WORDS)
-    taken = await other.exchange.import_(file_)
+    taken = await other.import_(file_)
     assert (taken.new, taken.known, taken.bad) == (4, 0, 0)
     ids = [old.id, new.id, everywhere.id]
     assert await other.get(ids) == await store.get(ids)
-    taken = await other.exchange.import_(file_)
+    taken = await other.import_(file_)
     assert (taken.new, taken.known, taken.bad) == (0, 4, 0)
     copy = tmp_path / "again.jsonl"
-    await other.exchange.export(copy)
+    await other.export(copy)
     assert copy.read_bytes() == file_.read_bytes()
 
 
@@ -254,11 +254,11 @@ async def test_an_import_takes_what_it_can(store: MemoryStore, tmp_path: Path) -
         '{"id":"m1","text":"x"}',
     ]
     file.write_text("\n".join(lines))
-    taken = await store.exchange.import_(file)
+    taken = await store.import_(file)
     assert (taken.new, taken.known, taken.bad) == (1, 1, 3)
     assert (await store.get(["m1"]))["m1"].project == PROJECT
     with pytest.raises(UsageError, match="cannot be read"):
-        await store.exchange.import_(tmp_path / "missing.jsonl")
+        await store.import_(tmp_path / "missing.jsonl")
 
 
 async def test_unknown_ids_are_told(store: MemoryStore) -> None:
@@ -311,7 +311,7 @@ async def test_many_duplicates_are_one_answer(store: MemoryStore) -> None:
     await store.add([entry("The fiscal year starts in April", at=NOW + number) for number in range(2_000)])
     answer = await store.search(SearchRequest("When does the fiscal year start?", explicit=True))
     assert len(answer.hits) == 1
-    assert len(await store.catalog.same("the fiscal year: starts in april!")) == 2_000
+    assert len(await store.same("the fiscal year: starts in april!")) == 2_000
 
 
 def test_the_settings_become_a_setup() -> None:

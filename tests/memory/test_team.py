@@ -107,7 +107,7 @@ async def test_a_team_shares_the_project_and_nothing_else(
         fact = entry("The fiscal year starts in April", pinned=True)
         await ines.add([fact, entry("I prefer tabs", project="")])
         for store in (ines, omar, other):
-            store.warm()
+            store.helper.warm()
 
         async def arrived() -> bool:
             return await _texts(omar) == {fact.text: "import"}
@@ -149,8 +149,8 @@ async def test_a_team_shares_the_project_and_nothing_else(
     # Who comes later hears of the forgetting, and never of the entry.
     ines, omar = (_member(tmp_path / name, server, letters) for name in ("ines", "omar"))
     try:
-        ines.warm()
-        omar.warm()
+        ines.helper.warm()
+        omar.helper.warm()
 
         async def forgotten() -> bool:
             return await _texts(omar) == {answer.text: "person"}

@@ -17,7 +17,7 @@ from ba_tui.core.questions import Reply
 from ba_tui.core.teamwork import Plan
 from ba_tui.features.plans.session import PlanSession
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.plotting.plans.graph import depths
+from ba_tui.plotting.plan_graph import depths
 from tests.remembering.world import of, opened
 
 TRIP = Path(__file__).parent / "trip.yaml"

@@ -28,7 +28,7 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.tool import Tool
-from ba_tui.features.plans.tools.carrying import traces
+from ba_tui.features.plans.engine.carrying import traces
 from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import Answer, ModelServer
 from tests.loopback.replies import Pace, Reply

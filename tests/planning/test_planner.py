@@ -17,7 +17,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork import SubTask
 from ba_tui.core.tool import Call, Tool, ToolFacts
 from ba_tui.features.plans.engine.planner import NoPlan, PlanDraft, Planner
-from ba_tui.plotting.plans.edits import faults
+from ba_tui.plotting.plan_edits import faults
 
 
 async def nothing(args: Any, call: Call) -> ToolResult:

@@ -32,7 +32,7 @@ from ba_tui.core.results import PlanGraph
 from ba_tui.core.teamwork import Plan
 from ba_tui.features.plans.session import PlanSession
 from ba_tui.permissions.trust.grants import trust_folder
-from ba_tui.plotting.plans.exports import as_json
+from ba_tui.plotting.plan_exports import as_json
 from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.remembering.world import Model, of, opened, playing
 

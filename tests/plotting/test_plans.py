@@ -14,10 +14,10 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import PlanChanged, SubTaskChanged
 from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.teamwork import Plan, PlanTask, SubTask
-from ba_tui.plotting.plans.edits import added, changed, differences, faults, moved, removed, skipped
-from ba_tui.plotting.plans.exports import PlanReporter, as_json, mermaid, plan_of
-from ba_tui.plotting.plans.graph import drawing, graph_text, tree_lines, tree_text
-from ba_tui.plotting.plans.signs import ASCII, can_resume, lasted
+from ba_tui.plotting.plan_edits import added, changed, differences, faults, moved, removed, skipped
+from ba_tui.plotting.plan_exports import PlanReporter, as_json, mermaid, plan_of
+from ba_tui.plotting.plan_graph import drawing, graph_text, tree_lines, tree_text
+from ba_tui.plotting.plan_signs import ASCII, can_resume, lasted
 
 
 def plan(*steps: tuple[str, str], **named: str) -> Plan:

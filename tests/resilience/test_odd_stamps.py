@@ -13,10 +13,10 @@ import pytest
 from ba_tui.core.errors import NewerSchema, StorageError, UsageError, written_by_newer
 from ba_tui.core.services import begin
 from ba_tui.core.start import Start
-from ba_tui.features.data.analysis.reports.values import FORMAT
-from ba_tui.features.memory.engine.entries import VERSION
+from ba_tui.features.data.analysis.report import FORMAT
+from ba_tui.features.memory.engine.log import VERSION
 from ba_tui.features.memory.engine.shelf import Shelf
-from ba_tui.plotting.plans.exports import SCHEMA, plan_of
+from ba_tui.plotting.plan_exports import SCHEMA, plan_of
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.records import SCHEMA_VERSION
 from ba_tui.sqlite_cache import Cache, CacheLayout

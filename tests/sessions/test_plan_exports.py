@@ -13,7 +13,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Rewound, SubTaskChanged, TurnEnded, TurnStarted
 from ba_tui.core.messages import user
 from ba_tui.core.ports.sessions import SessionInfo
-from ba_tui.plotting.plans.exports import plan_of
+from ba_tui.plotting.plan_exports import plan_of
 from ba_tui.sessions.exports.transcripts import exporter
 from tests.faces.tui.plan.course import TRIP, course
 

@@ -12,8 +12,8 @@ from ba_tui.core.events import Event
 from ba_tui.core.teamwork import AgentSpec, Conflict, TeamOrder
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Turn
+from ba_tui.features.teams.engine.seating import ConflictEscalation, TeamScope
 from ba_tui.features.teams.session import TeamSession
-from ba_tui.features.teams.tools.seating import ConflictEscalation, TeamScope
 from ba_tui.resources import bundled
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings.sections.agents import TeamSettings

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ba_tui.core.teamwork import Claim, Conflict, Strategy
-from ba_tui.features.teams.engine.conflicts import Claims, differ, settled
-from ba_tui.features.teams.engine.facts import StatedFact
+from ba_tui.features.teams.engine.conflicts import Claims, StatedFact, differ, settled
 
 AUTHORITY = {"ann": 0.2, "ben": 0.9}
 

@@ -13,9 +13,8 @@ from ba_tui.core.teamwork import AgentMessage, Claim, Conflict, Member, Team
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.features.teams.engine.bus import MemoryAccepted, MemoryBus
-from ba_tui.features.teams.engine.conflicts import Claims, ConflictSettler, Judges
+from ba_tui.features.teams.engine.conflicts import Claims, ConflictSettler, Judges, StatedFact
 from ba_tui.features.teams.engine.desk import Board, DeskMeans, LeadDesk
-from ba_tui.features.teams.engine.facts import StatedFact
 from ba_tui.features.teams.engine.jobs import HandingOut, TeamJob, continued, synthesizing, verifying
 from ba_tui.features.teams.engine.messages import (
     TAKERS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.features.teams.engine.facts import StatedFact, facts_in, figure_of
+from ba_tui.features.teams.engine.conflicts import StatedFact, facts_in, figure_of
 
 LINES = (
     "North leads.\n\nFacts:\n- orders: 412 (confidence 0.9)\n* **Best region**: North [confidence: 80%]\n1. x = $5\n"

@@ -24,8 +24,8 @@ from ba_tui.core.events import (
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Reply
 from ba_tui.core.teamwork import Claim, Conflict, Plan, PlanTask, SubTask, TeamOrder
-from ba_tui.features.teams.tools.leading import called
-from ba_tui.features.teams.tools.seating import ConflictEscalation
+from ba_tui.features.teams.engine.seating import ConflictEscalation
+from ba_tui.features.teams.engine.team_work import called
 from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled
 

@@ -15,7 +15,7 @@ from ba_tui.core.teamwork import Role
 from ba_tui.features.teams.engine.approvals import Requests
 from ba_tui.features.teams.engine.bus import MemoryBus
 from ba_tui.features.teams.engine.leases import Borrower
-from ba_tui.features.teams.engine.local_members import LocalMember
+from ba_tui.features.teams.engine.local_members import LocalMember, Seat
 from ba_tui.features.teams.engine.messages import (
     Share,
     StatusUpdate,
@@ -25,7 +25,6 @@ from ba_tui.features.teams.engine.messages import (
     inbox,
     message,
 )
-from ba_tui.features.teams.engine.seats import Seat
 from ba_tui.features.teams.engine.shared_context import MemoryItems, SharedContext
 from tests.script import collect, says
 from tests.team.house import TeamHouse, answer, settled

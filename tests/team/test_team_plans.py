@@ -11,8 +11,8 @@ import pytest
 from ba_tui.core.errors import ConnectionLost, UsageError
 from ba_tui.core.events import ConflictChanged, Event, PlanChanged, SubTaskChanged
 from ba_tui.core.teamwork import TEAM_PLAN, SubTask
+from ba_tui.features.plans.engine.plan_mode import PlanScope
 from ba_tui.features.plans.session import PlanSession
-from ba_tui.features.plans.tools.scope import PlanScope
 from ba_tui.resources import bundled
 from ba_tui.settings.sections.agents import PlanSettings
 from ba_tui.tools.definitions import load_definitions

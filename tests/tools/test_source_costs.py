@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 
 from ba_tui.features.data.analysis.errors import QueryFailed
-from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.sources import SourceQueries
+from ba_tui.features.data.tools.sources import SourceQueries, Sources
 
 
 class Place:

@@ -16,8 +16,8 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import Once, late
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_every_agent
-from ba_tui.features.agents.tools.agent_types import AgentTypes, skilled
-from ba_tui.features.agents.tools.sub_agents import DelegationScope, SubAgents
+from ba_tui.features.agents.agent_types import AgentTypes, skilled
+from ba_tui.features.agents.sub_agents import DelegationScope, SubAgents
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement
 from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.skills.active import ActiveSkills
@@ -25,7 +25,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.visible import DELEGATE
 
 if TYPE_CHECKING:
-    from ba_tui.features.agents.copies.copies import Copies
+    from ba_tui.features.agents.copies import Copies
     from ba_tui.tools.guards.permission import CallJudge
 
 _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|side by side)\b|@agent:")
@@ -33,7 +33,7 @@ _SPOKEN = regex(r"(?i)\b(sub-?agents?|agents?|delegat\w*|in parallel|parallel|si
 
 APPLY = "apply_changes"
 EDITORS = ("edit_file", "write_file", "apply_patch")
-note_of = late("ba_tui.features.agents.tools.delegate_task:note_of")
+note_of = late("ba_tui.features.agents.sub_agents:note_of")
 
 
 class AgentSession:
@@ -130,7 +130,7 @@ def no_files() -> AgentFiles:
 def open_agents(context: SessionContext) -> OpenFeature:
     """Offer Delegation to faces, plans and teams. Without a stored conversation no agent can work in a copy."""
     scope, policy = context.scope, context.permissions.policy
-    made = late("ba_tui.features.agents.copies.copies:session_copies")
+    made = late("ba_tui.features.agents.copies:session_copies")
     copies: Once[Copies] | None = None
     if scope.folder:
         copies = Once(lambda: made(scope.folder, scope.cwd, policy.denies_reading))

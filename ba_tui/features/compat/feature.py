@@ -2,23 +2,23 @@
 
 from ba_tui.command import AppParts, Command, ShellParts
 from ba_tui.feature import Feature
+from ba_tui.features.compat import GUESSES
 
-GUESSES = "ba_tui.features.compat:guesses.yaml"
 COMPAT = Feature(
     "compat",
     app=AppParts(
         commands=(
             Command(
                 "migrate",
-                cli="ba_tui.features.compat.cli.migrate:migrate",
+                cli="ba_tui.features.compat.migrate:migrate",
                 help="Show what Claude Code, Codex and OpenCode left here, and take over their settings.",
             ),
         ),
         guesses=GUESSES,
     ),
     shell=ShellParts(
-        translate="ba_tui.features.compat.cli.habits:translated",
-        converse="ba_tui.features.compat.cli.printing:converse",
-        formats={"claude-stream-json": "ba_tui.features.compat.cli.printing:print_lines"},
+        translate="ba_tui.features.compat.habits:translated",
+        converse="ba_tui.features.compat.printing:converse",
+        formats={"claude-stream-json": "ba_tui.features.compat.printing:print_lines"},
     ),
 )

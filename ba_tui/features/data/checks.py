@@ -15,17 +15,15 @@ from ba_tui.feature import CheckContext
 from ba_tui.features.data.analysis.engine import Analysis, EnginePlace
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.nearby import missing_packages
-from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.data_engine import temporary_place
+from ba_tui.features.data.tools.data_access import temporary_place
 from ba_tui.features.data.tools.python_kernels import EXTRA, PythonPlace, interpreter, python_memory
-from ba_tui.features.data.tools.sources import SourceSetup
+from ba_tui.features.data.tools.sources import Sources, session_sources
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.rules.rulebook import all_rules
-from ba_tui.permissions.sandbox.confinement import sandbox_for
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.values import GIGABYTE
-from ba_tui.resources import UserFolders, places
-from ba_tui.settings import LoadedSettings, Settings
+from ba_tui.resources import UserFolders
+from ba_tui.settings import LoadedSettings
 
 ENGINE_NAME = "data engine"
 
@@ -88,13 +86,6 @@ def _versions() -> Iterator[str]:
             yield f"{name} {version(name)}"
         except PackageNotFoundError:
             continue
-
-
-def session_sources(engine: Analysis, place: EnginePlace, settings: Settings, folder: Path) -> Sources:
-    """Return the sources of ``settings`` for the ``engine`` of one command. Starts no process."""
-    where = places()
-    sandbox = sandbox_for(settings, where, Workspace(folder))
-    return Sources(SourceSetup(settings, where, sandbox, folder).places(place), engine)
 
 
 async def _checked(sources: Sources) -> list[CheckResult]:

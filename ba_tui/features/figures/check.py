@@ -16,7 +16,16 @@ from ba_tui.features.figures.expressions import expressions
 from ba_tui.features.figures.extract import Figure, extract
 from ba_tui.features.figures.observed.evidence import RECORD, Evidence
 from ba_tui.features.figures.outline import Apart, share_base
-from ba_tui.features.figures.placing import Place, PlaceFinder
+from ba_tui.features.figures.placing import (
+    ABOVE,
+    BELOW,
+    ConditionCount,
+    Place,
+    PlaceFinder,
+    condition_counts,
+    heading_counts,
+    side_of,
+)
 from ba_tui.features.figures.units import PERCENT, converted
 from ba_tui.features.figures.verdicts import DROPPED, PERSON, CheckedAnswer, Verdict
 from ba_tui.features.figures.weighed.candidates import (
@@ -63,9 +72,11 @@ MOST_WORK = 60_000
 over 20 results takes 20,000."""
 MOST_TOTALS, MOST_TURNED = 3, 3
 LIMITS, APPLIED = 4, 12
-"""Most recent numbers of the user that rows are compared with, and that are applied to columns."""
+"""Most recent numbers of the user that values are compared with, and that are applied to columns."""
 MOST_ORIGINS = 12
 """Cells behind one figure whose words are taken for what the sentence says of it."""
+BEFORE = 40
+"""Characters before a limit that say on which side of it values are."""
 BESIDE = 24
 """Characters between a count and its percentage."""
 NAMED = 4.0
@@ -231,18 +242,21 @@ class _Check:
         found = self.candidates.of(at)
         weighing.work += sum(len(each.table.columns) for each in found) // 4
         rested = self.work < MOST_WORK and self.derived < MOST_DERIVED
-        counting = (
-            CountCandidates(weighing, scope, self.before[at], self._limits(at))
-            if rested and may_count(figure)
-            else None
-        )
+        counting = CountCandidates(weighing, scope, self.before[at]) if rested and may_count(figure) else None
+        if rested and may_count(figure) and (stated := self._conditions(at)):
+            fitting = next((each for each in stated if int(figure.value) in each.counts), None)
+            if fitting:
+                weighing.add(1.0, Recipe("count", fitting.condition, fitting.table, (-1,), float(figure.value)))
+            elif figure.value <= max(each.all for each in stated) + 1 and self._is_the_count(at):
+                return weighing
         for each in found:
             if each.number != RECORD:
                 cells(weighing, self.evidence, each, prior)
                 if counting is not None:
-                    counting.all(each, prior, self.evidence.rows_named(each.number))
+                    below = heading_counts(self.placing.labels(each.number), scope.sentence) if counting.asked else ()
+                    counting.all(each, prior, set(below))
                     for turned in self.candidates.turned(each, at) if counting.sides else ():
-                        counting.compared(turned, prior)
+                        counting.beside_mean(turned, prior)
         if weighing.odds < CLEAR and rested:
             # The two figures right before it often suffice, and are cheap to try.
             explained = self._with_shown(at, weighing)
@@ -290,12 +304,29 @@ class _Check:
                 deriving = Derivations(weighing, series, found.focus, scope, self.row.get(found.number, -1))
                 deriving.all(meant, prior, (found.number, column))
 
-    def _limits(self, at: int) -> list[float]:
-        """Return the user's first numbers, and the figures of the same sentence."""
+    def _conditions(self, at: int) -> Sequence[ConditionCount]:
+        """Return what a figure may count when its sentence compares values with a limit, or with the user's."""
+        sentence = self.scopes[at].sentence
+        text = self.around.text
+        near = [self.figures[other] for other in self._beside(at)]
+        sided = [(side_of(text[max(0, limit.start - BEFORE) : limit.start]), limit) for limit in near if not limit.year]
+        if not any(side for side, _ in sided):
+            side = bool(sentence.words & ABOVE) - bool(sentence.words & BELOW)
+            sided = [(side, limit) for limit in self.evidence.said.figures[-LIMITS:]]
+        return [
+            found for side, limit in sided if side for found in condition_counts(self.placing, sentence, side, limit)
+        ]
+
+    def _is_the_count(self, at: int) -> bool:
+        """Whether a figure is the only one of a sentence that asks how many, besides its limit."""
+        others = [self.figures[other] for other in self._beside(at)]
+        return "counting" in self.scopes[at].sentence.hints and sum(not other.year for other in others) == 1
+
+    def _beside(self, at: int) -> Sequence[int]:
+        """Return the other figures of the same sentence."""
         begin, end = self.scopes[at].spans[1]
-        near = (self.figures[other] for other in range(max(0, at - 4), min(len(self.figures), at + 5)) if other != at)
-        said = (*self.evidence.said.figures[-LIMITS:], *(figure for figure in near if begin <= figure.start < end))
-        return [float(number) for figure in said for number in {figure.value, figure.value.scaleb(-figure.scale)}]
+        near = range(max(0, at - 8), min(len(self.figures), at + 9))
+        return [other for other in near if other != at and begin <= self.figures[other].start < end]
 
     def _around(self, at: int) -> list[float]:
         """Return the other figures of the same block."""

@@ -1,7 +1,4 @@
-"""Run one hook, a command or a question to a model, read its answer as Claude Code defines it, and combine answers.
-
-The caller acts on the combined verdict.
-"""
+"""Run one hook, a command or a question to a model, read its answer as Claude Code defines it, and combine answers."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -36,18 +33,6 @@ TROUBLES = {
 
 
 @frozen
-class HookCommand:
-    """A shell command, or a program when it has ``args``; ``data`` is its standard input, ``timeout`` is in seconds."""
-
-    command: str
-    args: tuple[str, ...] | None
-    data: bytes
-    folder: Path
-    environment: Mapping[str, str]
-    timeout: float
-
-
-@frozen
 class CommandResult:
     """The result of a command. ``trouble``: why it did not end normally, as a predicate; ``code`` is None then."""
 
@@ -57,33 +42,28 @@ class CommandResult:
     trouble: str = ""
 
 
-async def run_command(command: HookCommand) -> CommandResult:
+def hook_run(hook: Hook, data: bytes, folder: Path, environment: Mapping[str, str], seconds: float) -> BriefRun:
+    """Return the run of a hook's shell command, or of its program when it has ``args``; ``data`` is its input."""
+    argv = (_shell(), "-c", hook.command) if hook.args is None else (hook.command, *hook.args)
+    return BriefRun(argv, seconds, folder, environment, data, MAX_OUTPUT_BYTES)
+
+
+async def run_command(run: BriefRun) -> CommandResult:
     """Run the command and return its result. Cancelling kills it and its child processes."""
-    run = BriefRun(
-        (_shell(), "-c", command.command) if command.args is None else (command.command, *command.args),
-        command.timeout,
-        command.folder,
-        command.environment,
-        command.data,
-        MAX_OUTPUT_BYTES,
-    )
     try:
         done = await run_in_thread(run)
     except (OSError, ValueError) as error:
         return CommandResult(None, trouble=f"could not be started: {getattr(error, 'strerror', None) or error}.")
     if done.trouble:
-        return CommandResult(None, trouble=TROUBLES[done.trouble].format(seconds=command.timeout))
-    return CommandResult(done.code, _text(done.output), _text(done.errors))
+        return CommandResult(None, trouble=TROUBLES[done.trouble].format(seconds=run.timeout))
+    out, err = (clean_text(data.decode("utf-8", "replace")) for data in (done.output, done.errors))
+    return CommandResult(done.code, out, err)
 
 
 @cache
 def _shell() -> str:
     """Return bash if it is installed: hooks are written for bash, and a syntax error in sh would let a call pass."""
     return shutil.which("bash") or "/bin/sh"
-
-
-def _text(data: bytes) -> str:
-    return clean_text(data.decode("utf-8", "replace"))
 
 
 BLOCK_EXIT_CODE = 2
@@ -97,18 +77,13 @@ _DECISIONS: Mapping[str, HookDecision] = {
     "deny": "deny",
     "block": "deny",
 }
-_RANKED: Sequence[HookDecision] = ("deny", "ask", "allow")
+_RANKED: Sequence[HookDecision] = ("deny", "ask", "allow", "")
 _CONTEXT_EVENTS = frozenset({"user_prompt", "session_start"})
 """Events whose plain output goes to the model."""
 _TYPES: Mapping[str, type] = {
-    "continue": bool,
-    "stopReason": str,
-    "suppressOutput": bool,
-    "systemMessage": str,
-    "decision": str,
-    "reason": str,
+    "continue": bool, "stopReason": str, "suppressOutput": bool, "systemMessage": str, "decision": str, "reason": str,
     "hookSpecificOutput": dict,
-}
+}  # fmt: skip
 _SPECIFIC: Mapping[str, type] = {
     "permissionDecision": str,
     "permissionDecisionReason": str,
@@ -119,10 +94,8 @@ _SPECIFIC: Mapping[str, type] = {
 
 @frozen
 class HookAnswer:
-    """The answer of one hook. ``message`` is for the user, ``context`` for the model.
-
-    ``stop``: the reason to end the turn. ``trouble``: why the hook failed; it decides nothing then. ``request``: the
-    usage of a question to a model."""
+    """The answer of one hook. ``message`` is for the user, ``context`` for the model. ``stop``: the reason to end the
+    turn. ``trouble``: why the hook failed; it decides nothing then. ``request``: the usage of a question to a model."""
 
     hook: Hook
     decision: HookDecision = ""
@@ -220,11 +193,7 @@ def _check(said: Mapping[str, Any], types: Mapping[str, type]) -> None:
 def combined(answers: Sequence[HookAnswer]) -> HookVerdict:
     """Combine answers: deny wins over ask, ask over allow; messages and context are joined in configuration order."""
     given = {answer.decision for answer in answers}
-    strongest: HookDecision = ""
-    for decision in _RANKED:
-        if decision in given:
-            strongest = decision
-            break
+    strongest: HookDecision = next(decision for decision in _RANKED if decision in given or not decision)
     deciding = [answer for answer in answers if strongest and answer.decision == strongest]
     rewriters = [answer for answer in answers if answer.rewritten is not None]
     notices = [_notice(answer) for answer in answers if answer.trouble or answer.message]
@@ -288,17 +257,14 @@ async def ask_prompt(hook: Hook, data: bytes, ask: AskModel) -> HookAnswer:
         words, request = await ask(SYSTEM, message, "hook")
     except ProviderError as error:
         return HookAnswer(hook, trouble=f"got no answer from the model: {one_line(str(error), 200)}")
-    return replace(_read(hook, words), request=request)
-
-
-def _read(hook: Hook, words: str) -> HookAnswer:
     found = _OBJECT.search(words)
-    said = read_json(found[0]) if found else None
-    match said:
+    match read_json(found[0]) if found else None:
         case {"ok": True}:
-            return HookAnswer(hook)
+            return HookAnswer(hook, request=request)
         case {"ok": False, **rest}:
             reason = str(cast("dict[str, Any]", rest).get("reason") or "").strip()
-            return HookAnswer(hook, "deny", reason or f"The condition is not met: {one_line(hook.prompt, 200)}")
+            reason = reason or f"The condition is not met: {one_line(hook.prompt, 200)}"
+            return HookAnswer(hook, "deny", reason, request=request)
         case _:
-            return HookAnswer(hook, trouble=f"got an answer that is not its JSON: {one_line(words, 120)}")
+            trouble = f"got an answer that is not its JSON: {one_line(words, 120)}"
+            return HookAnswer(hook, trouble=trouble, request=request)

@@ -12,7 +12,7 @@ HOOKS = Feature(
             Command(
                 "hooks",
                 "List hooks and their results",
-                "ba_tui.features.hooks.tui.browser:show_hooks",
+                "ba_tui.features.hooks.tui:show_hooks",
                 cli="ba_tui.features.hooks.cli:app",
                 help="List the commands that run on events.",
             ),

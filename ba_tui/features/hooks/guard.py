@@ -1,8 +1,7 @@
 """Hooks around a tool: they may deny a call, ask the user, change the arguments, or comment on the result.
 
 Before a call they run outside of permission, so calls that they allow or rewrite are still judged. After it they run
-outside of ``output``, so their comments are not shortened. ``runner`` runs them; hooks for Claude Code get the calls of
-``tools.claude_calls``.
+outside of ``output``, so their comments are not shortened.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call, Consult, Tool
 from ba_tui.core.values import frozen
 from ba_tui.features.hooks.answers import HookVerdict
-from ba_tui.features.hooks.runner import Halt, HookEvent, Hooks
+from ba_tui.features.hooks.runner import AgentHooks, HookEvent, Hooks
 from ba_tui.settings.hooks import Dialect
 from ba_tui.settings.tool_names import names_of
 from ba_tui.tools.claude_calls import (
@@ -111,7 +110,7 @@ class _HookedTool:
         verdict = await self._said(event, call, args, result)
         if verdict.stop is not None:
             # The call has run, so the turn ends after its result.
-            call.branch.state(Halt).why = verdict.stop
+            call.branch.state(AgentHooks).halt = verdict.stop
         words: list[str] = []
         if verdict.decision == "deny":
             words.append(f"A hook of the user objects to this result: {verdict.reason}")
@@ -170,8 +169,8 @@ class _HookedTool:
         return None
 
     def _denied(self, call: Call, args: Mapping[str, Any], verdict: HookVerdict) -> None:
-        told = Judged(call.id, self.tool.name, "deny", "hook", verdict.by, verdict.reason, args_hash(args))
-        call.branch.emit(told)
+        reason = verdict.reason
+        call.branch.emit(Judged(call.id, self.tool.name, "deny", "hook", verdict.by, reason, args_hash(args)))
 
     def _tellings(self, args: Mapping[str, Any]) -> Sequence[ToolTelling]:
         """Return the call in our names, once for each of its files, as a hook expects one file."""

@@ -21,7 +21,7 @@ from ba_tui.settings.claude.files import claude_paths
 from ba_tui.settings.hooks import EVENTS, FoundHooks, Hook, found_hooks, read_claude
 
 if TYPE_CHECKING:
-    from ba_tui.features.hooks.turns import HookTurns
+    from ba_tui.features.hooks.runner import HookTurns
 
 UNTRUSTED = "off: this folder is not trusted (/trust)"
 OURS = (".ba/config.yaml", ".ba/config.local.yaml")
@@ -95,8 +95,11 @@ def open_hooks(context: SessionContext) -> OpenFeature:
 
 
 def _turns(hooks: Sequence[Hook], context: SessionContext, root: Path) -> HookTurns:
-    from ba_tui.features.hooks.runner import Hooks, SessionFacts  # noqa: PLC0415 - most users have no hooks
-    from ba_tui.features.hooks.turns import HookTurns  # noqa: PLC0415
+    from ba_tui.features.hooks.runner import (  # noqa: PLC0415 - most users have no hooks
+        Hooks,
+        HookTurns,
+        SessionFacts,
+    )
 
     scope, policy = context.scope, context.permissions.policy
     facts = SessionFacts(scope.id, scope.file, scope.cwd, root, context.shell.inherited(), lambda: policy.mode)

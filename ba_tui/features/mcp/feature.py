@@ -12,8 +12,8 @@ MCP = Feature(
             Command(
                 "mcp",
                 "View MCP servers, their tools and logins",
-                "ba_tui.features.mcp.tui.browser:show_servers",
-                cli="ba_tui.features.mcp.cli.application:app",
+                "ba_tui.features.mcp.tui:show_servers",
+                cli="ba_tui.features.mcp.cli:app",
                 help="Add, list, test, log in to and remove MCP servers.",
             ),
         )

@@ -18,7 +18,7 @@ MEMORY = Feature(
                     ("files", "Show and edit AGENTS.md and other instruction files"),
                     ("undo", "Take back the newest change of memory"),
                 ),
-                cli="ba_tui.features.memory.cli.commands:app",
+                cli="ba_tui.features.memory.cli:app",
                 help="List, search, edit, forget and export what ba remembers.",
             ),
             Command(

@@ -6,29 +6,23 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.core.agent import AskModel
 from ba_tui.core.events import Event, MemoryChanged, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message
 from ba_tui.core.ports.memory import WorkingMemory
-from ba_tui.core.ports.sessions import ReadHistory
 from ba_tui.core.tool import Tool
-from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import Once, frozen, late
+from ba_tui.core.values import Once, late
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
 from ba_tui.features.memory.engine.setup import setup_of
 from ba_tui.features.memory.tools.proposing import FORGETTING, REMEMBERING, FactProposals
-from ba_tui.features.memory.tools.recalling import MemoryRecall, RecallBounds
+from ba_tui.features.memory.tools.recalling import MemoryRecall
 from ba_tui.features.memory.tools.storing import EntryWriter, Owner, PendingFacts
 from ba_tui.features.memory.tools.summarizing import SessionSummary
-from ba_tui.resources import UserFolders, folder_slug, project_root
-from ba_tui.settings import LoadedSettings, Settings
-from ba_tui.tools.definitions import Definition
+from ba_tui.resources import folder_slug, project_root
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.store import MemoryStore
@@ -40,39 +34,20 @@ OFF = "Memory is off (setting memory.enabled)."
 PRIVATE = "This session is private: nothing is stored or recalled."
 
 
-@frozen
-class MemoryScope:
-    """A session: its ``id`` (empty without a stored conversation), the ``root`` of its project, the conversation, all
-    events (``history``), and ``ask`` for the small model.
-    """
-
-    id: str
-    root: Path
-    transcript: Transcript
-    history: ReadHistory
-    ask: AskModel | None
-
-
 class MemorySession:
     """core.agent.Interceptor of the main agent, and a listener. One per session; nothing starts before the first
     prompt.
     """
 
-    def __init__(
-        self,
-        definitions: Mapping[str, Definition],
-        given: LoadedSettings | Settings,
-        where: UserFolders,
-        scope: MemoryScope,
-    ) -> None:
-        settings = given if isinstance(given, Settings) else given.settings
+    def __init__(self, context: SessionContext) -> None:
+        scope, where, settings = context.scope, context.where, context.loaded.settings
+        root = project_root(context.permissions.workspace.root)
         self.problems: Sequence[Notice] = ()
         """Notices of unused settings."""
         if settings.memory.url:
-            settings, self.problems = late("ba_tui.features.memory.tools.names:named_settings")(
-                given, where, scope.root
-            )
-        choices, project = settings.memory, folder_slug(scope.root)
+            named = late("ba_tui.features.memory.tools.names:named_settings")
+            settings, self.problems = named(context.loaded, where, root)
+        choices, project = settings.memory, folder_slug(root)
         self._transcript = transcript = scope.transcript
         self._enabled = choices.enabled and bool(scope.id)
         self._private = choices.private
@@ -87,14 +62,15 @@ class MemorySession:
         owner = Owner(project, scope.id, lambda: transcript.turns, self.off)
         self._storing = storing = EntryWriter(make, where.memory.is_dir, owner)
         waiting = PendingFacts(storing)
-        recalling = MemoryRecall(storing, RecallBounds(choices.most_recalled, choices.recalled_tokens))
+        recalling = MemoryRecall(storing, choices)
         made = late("ba_tui.features.memory.tools.session_memory:SessionMemory")
         self._memory: Once[SessionMemory] = Once(lambda: made(storing, waiting, lambda: recalling.used))
         self.tools: tuple[Tool, ...] = (
-            definitions[REMEMBER].late(storing),
-            definitions[FORGET].late(self._memory, storing),
+            context.definitions[REMEMBER].late(storing),
+            context.definitions[FORGET].late(self._memory, storing),
         )
-        ask = scope.ask if settings.small.model else None
+        # Where no user can accept proposals, the small model is not asked for any.
+        ask = scope.ask if settings.small.model and context.attended else None
         self._parts: tuple[MemoryRecall | FactProposals | SessionSummary, ...] = (
             recalling,
             *((FactProposals(waiting, self.off, ask),) if choices.proposals else ()),
@@ -172,16 +148,7 @@ def _variable(name: str) -> str:
 
 def open_memory(context: SessionContext) -> OpenFeature:
     """Offer Memory to faces and TaskMemory to features that run tasks."""
-    scope = context.scope
-    # Where no user can accept proposals, the small model is not asked for any.
-    ask = scope.ask if context.attended else None
-    root = project_root(context.permissions.workspace.root)
-    session = MemorySession(
-        context.definitions,
-        context.loaded,
-        context.where,
-        MemoryScope(scope.id, root, scope.transcript, scope.history, ask),
-    )
+    session = MemorySession(context)
     return OpenFeature(
         session.tools,
         needed=session.needed,

@@ -35,7 +35,7 @@ PLANS = Feature(
         panes=("ba_tui.features.plans.tui.commands:PlanProgress",),
         opened=("ba_tui.features.plans.tui.commands:offer",),
         views={
-            "plan": "ba_tui.features.plans.tui.pane:PlanPane",
+            "plan": "ba_tui.features.plans.tui.view:PlanPane",
             "plan editor": "ba_tui.features.plans.tui.editor:PlanEditor",
         },
     ),

@@ -19,8 +19,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_main
 from ba_tui.features.plans.engine.plan_mode import NAME as PRESENT
-from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL, PlanMode, flow_folders
-from ba_tui.features.plans.tools.scope import PlanScope
+from ba_tui.features.plans.engine.plan_mode import PLAN_TOOL, PlanMode, PlanScope, flow_folders
 from ba_tui.ingress import Ingress, Read
 from ba_tui.resources import bundled
 from ba_tui.sessions.artifacts import Artifacts
@@ -28,8 +27,8 @@ from ba_tui.settings.sections.agents import PlanSettings
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
-    from ba_tui.features.plans.tools.carrying import PlanWork
-    from ba_tui.features.plans.tools.plan_tool import PlanCall
+    from ba_tui.features.plans.engine.carrying import PlanWork
+    from ba_tui.features.plans.engine.plan_tool import PlanCall
 
 
 class Workflows:
@@ -55,7 +54,7 @@ class Workflows:
     def _loaded(self) -> ToolsFound:
         # Templates take 20 ms to load, and most users have no workflows.
         from ba_tui.features.plans.engine.flow_files import load_flows  # noqa: PLC0415
-        from ba_tui.features.plans.tools.flows import flow_tools  # noqa: PLC0415
+        from ba_tui.features.plans.engine.flow_run import flow_tools  # noqa: PLC0415
 
         flows, broken = load_flows(self._folders, self._read)
         made, wrong = flow_tools(flows, self._tools(), self._tools, self._results)
@@ -165,7 +164,7 @@ class PlanSession:
             await self._scope.requests.close()
 
     def _work(self) -> PlanWork:
-        from ba_tui.features.plans.tools.carrying import PlanWork  # noqa: PLC0415 - few sessions have a plan
+        from ba_tui.features.plans.engine.carrying import PlanWork  # noqa: PLC0415 - few sessions have a plan
 
         return PlanWork(self._scope, self._settings, self._said, self._running)
 

@@ -11,7 +11,7 @@ TEAMS = Feature(
             Command(
                 "team",
                 "View the team, or start one on a goal",
-                "ba_tui.features.teams.tui.commands:team",
+                "ba_tui.features.teams.tui.screen:team",
                 "[--roles A,B] [GOAL]",
                 choices=(
                     ("pause", "Pause the team after its running requests"),

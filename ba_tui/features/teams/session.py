@@ -14,15 +14,15 @@ from ba_tui.core.ports.memory import TaskMemory
 from ba_tui.core.teamwork import Role, Team, TeamOrder
 from ba_tui.core.turn import Branch
 from ba_tui.feature import OpenFeature, SessionContext, Stage
-from ba_tui.features.teams.tools.seating import AtWork, ConflictEscalation, Seats, TeamScope
+from ba_tui.features.teams.engine.seating import AtWork, ConflictEscalation, Seats, TeamScope
 from ba_tui.ingress import Ingress
 from ba_tui.settings.sections.agents import TeamSettings
 from ba_tui.tools.definitions import Definition
 
 if TYPE_CHECKING:
+    from ba_tui.features.teams.engine.leading import TeamLeader
     from ba_tui.features.teams.engine.leases import At, LenderTools
     from ba_tui.features.teams.engine.roles import Roles
-    from ba_tui.features.teams.tools.leading import TeamLeader
 
 
 class TeamSession:
@@ -37,7 +37,7 @@ class TeamSession:
 
     @cached_property
     def _leading(self) -> TeamLeader:
-        from ba_tui.features.teams.tools.leading import TeamLeader  # noqa: PLC0415 - few sessions have a team
+        from ba_tui.features.teams.engine.leading import TeamLeader  # noqa: PLC0415 - few sessions have a team
 
         return TeamLeader(self._settings, self._scope, self.seats)
 
@@ -95,7 +95,9 @@ class TeamSession:
         """Return what a member of a role lends of this session's tools; None for nothing. Raises UsageError. Reads
         files.
         """
-        return self._leading.lending(role, beat, at)
+        from ba_tui.features.teams.engine.team_work import lent_by  # noqa: PLC0415 - see _leading
+
+        return lent_by(role, self._scope, beat, at)
 
     def joining(self, show: Callable[[Sequence[str]], None]) -> AtWork:
         """Return the session parts that an agent needs as a member."""

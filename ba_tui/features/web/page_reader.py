@@ -1,6 +1,6 @@
 """Converts one untrusted HTML page to Markdown, links or search results, in a separate process.
 
-A program that reads one JSON object and writes one. ``text`` starts, limits and ends it.
+A program that reads one JSON object and writes one. ``client`` starts, limits and ends it.
 """
 
 from __future__ import annotations

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from ba_tui.core.results import Table, ToolResult
 from ba_tui.core.text.wording import count
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.web.client import WebClient, WebReply, WebRequest
-from ba_tui.features.web.fetch import FOREIGN, refusal_of, with_retry_after
-from ba_tui.features.web.text import decoded, read_page
+from ba_tui.features.web.client import (
+    FOREIGN,
+    WebClient,
+    WebReply,
+    WebRequest,
+    decoded,
+    read_page,
+    refusal_of,
+    with_retry_after,
+)
 from ba_tui.processes.terminal_text import unescaped
 from ba_tui.settings import Settings
 from ba_tui.tools.addresses import WebAddress, read_address
@@ -29,12 +36,6 @@ class WebHit:
     title: str
     url: str
     snippet: str = ""
-
-
-class Backend(Protocol):
-    async def search(self, query: str, count: int) -> Sequence[WebHit]:
-        """Return the first ``count`` hits. Raises ToolFailure if the engine's answer is invalid."""
-        ...
 
 
 @frozen
@@ -68,110 +69,80 @@ class SearchService:
         return read_address(f"{text}?{urlencode(query, errors='replace')}" if query else text)
 
 
-@frozen
-class SearXNG:
-    """A SearXNG server, whose settings must allow the format ``json``."""
-
-    service: SearchService
-
-    async def search(self, query: str, count: int) -> Sequence[WebHit]:
-        request = WebRequest(self.service.address("/search", q=query, format="json"), headers=_JSON)
-        try:
-            answer = await self.service.json(request)
-        except ToolFailure as error:
-            if error.kind == "permission_denied":
-                hint = "Tell the user: the server must list json under search.formats in its settings.yml."
-                raise ToolFailure("permission_denied", f"{error}", hint) from error
-            raise
-        return _hits(_list(answer, "results"), "content", count)
+async def _searxng(service: SearchService, query: str, count: int) -> Sequence[WebHit]:
+    """Ask a SearXNG server, whose settings must allow the format ``json``."""
+    try:
+        answer = await service.json(WebRequest(service.address("/search", q=query, format="json"), headers=_JSON))
+    except ToolFailure as error:
+        if error.kind == "permission_denied":
+            hint = "Tell the user: the server must list json under search.formats in its settings.yml."
+            raise ToolFailure("permission_denied", f"{error}", hint) from error
+        raise
+    return _hits(_list(answer, "results"), "content", count)
 
 
-@frozen
-class Brave:
-    """The Brave Search API; needs a key."""
-
-    service: SearchService
-
-    async def search(self, query: str, count: int) -> Sequence[WebHit]:
-        address = self.service.address("/res/v1/web/search", q=query[:400], count=str(count), text_decorations="false")
-        headers = {**_JSON, "X-Subscription-Token": self.service.key}
-        answer = await self.service.json(WebRequest(address, headers=headers))
-        return _hits(_list(_part(answer, "web"), "results"), "description", count)
+async def _brave(service: SearchService, query: str, count: int) -> Sequence[WebHit]:
+    address = service.address("/res/v1/web/search", q=query[:400], count=str(count), text_decorations="false")
+    headers = {**_JSON, "X-Subscription-Token": service.key}
+    answer = await service.json(WebRequest(address, headers=headers))
+    return _hits(_list(_part(answer, "web"), "results"), "description", count)
 
 
-@frozen
-class Tavily:
-    """The Tavily search API; needs a key."""
-
-    service: SearchService
-
-    async def search(self, query: str, count: int) -> Sequence[WebHit]:
-        headers = {**_JSON, "Content-Type": "application/json", "Authorization": f"Bearer {self.service.key}"}
-        body = json.dumps({"query": query, "max_results": count}).encode()
-        answer = await self.service.json(WebRequest(self.service.address("/search"), "POST", headers, body))
-        return _hits(_list(answer, "results"), "content", count)
+async def _tavily(service: SearchService, query: str, count: int) -> Sequence[WebHit]:
+    headers = {**_JSON, "Content-Type": "application/json", "Authorization": f"Bearer {service.key}"}
+    body = json.dumps({"query": query, "max_results": count}).encode()
+    answer = await service.json(WebRequest(service.address("/search"), "POST", headers, body))
+    return _hits(_list(answer, "results"), "content", count)
 
 
-@frozen
-class Anthropic:
-    """Anthropic's search tool: a small model must search once, and its hits are returned."""
-
-    service: SearchService
-
-    async def search(self, query: str, count: int) -> Sequence[WebHit]:
-        body = {
-            "model": ANTHROPIC_MODEL,
-            "max_tokens": 1_024,
-            "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}],
-            "messages": [{"role": "user", "content": f"Search the web once and cite what you find: {query}"}],
-        }
-        headers = {**_JSON, "Content-Type": "application/json", "anthropic-version": "2023-06-01"}
-        headers["x-api-key"] = self.service.key
-        request = WebRequest(self.service.address("/v1/messages"), "POST", headers, json.dumps(body).encode())
-        blocks = _list(await self.service.json(request), "content")
-        cited = {
-            str(_part(note, "url")): _words(_part(note, "cited_text"))
-            for block in blocks
-            for note in _list(block, "citations")
-        }
-        found = [block for block in blocks if _part(block, "type") == "web_search_tool_result"]
-        for block in found:
-            if code := _part(_part(block, "content"), "error_code"):
-                raise ToolFailure("execution_error", f"The search of Anthropic failed: {_words(code)[:80]}.")
-        hits = _hits([item for block in found for item in _list(block, "content")], "page_age", count)
-        return [replace(hit, snippet=cited.get(hit.url, hit.snippet)) for hit in hits]
+async def _anthropic(service: SearchService, query: str, count: int) -> Sequence[WebHit]:
+    """Ask Anthropic's search tool: a small model must search once, and its hits are returned."""
+    body = {
+        "model": ANTHROPIC_MODEL,
+        "max_tokens": 1_024,
+        "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}],
+        "messages": [{"role": "user", "content": f"Search the web once and cite what you find: {query}"}],
+    }
+    headers = {**_JSON, "Content-Type": "application/json", "anthropic-version": "2023-06-01"}
+    headers["x-api-key"] = service.key
+    request = WebRequest(service.address("/v1/messages"), "POST", headers, json.dumps(body).encode())
+    blocks = _list(await service.json(request), "content")
+    notes = [note for block in blocks for note in _list(block, "citations")]
+    cited = {str(_part(note, "url")): _words(_part(note, "cited_text")) for note in notes}
+    found = [block for block in blocks if _part(block, "type") == "web_search_tool_result"]
+    for block in found:
+        if code := _part(_part(block, "content"), "error_code"):
+            raise ToolFailure("execution_error", f"The search of Anthropic failed: {_words(code)[:80]}.")
+    hits = _hits([item for block in found for item in _list(block, "content")], "page_age", count)
+    return [replace(hit, snippet=cited.get(hit.url, hit.snippet)) for hit in hits]
 
 
-@frozen
-class DuckDuckGo:
-    """DuckDuckGo's page for browsers without scripts. It needs no key, but sometimes shows a CAPTCHA."""
-
-    service: SearchService
-
-    async def search(self, query: str, count: int) -> Sequence[WebHit]:
-        reply = await self.service.ask(WebRequest(self.service.address("/html/", q=query)))
-        read = await read_page("results", decoded(reply), str(reply.address))
-        if read["blocked"] or (reply.status == 202 and not read["hits"]):
-            hint = "Wait, or tell the user that another web_search.backend is more dependable."
-            raise ToolFailure("rate_limit", "DuckDuckGo wants to see that a human searches.", hint)
-        return _hits(read["hits"], "snippet", count)
+async def _duckduckgo(service: SearchService, query: str, count: int) -> Sequence[WebHit]:
+    """Read DuckDuckGo's page for browsers without scripts. It needs no key, but sometimes shows a CAPTCHA."""
+    reply = await service.ask(WebRequest(service.address("/html/", q=query)))
+    read = await read_page("results", decoded(reply), str(reply.address))
+    if read["blocked"] or (reply.status == 202 and not read["hits"]):
+        hint = "Wait, or tell the user that another web_search.backend is more dependable."
+        raise ToolFailure("rate_limit", "DuckDuckGo wants to see that a human searches.", hint)
+    return _hits(read["hits"], "snippet", count)
 
 
 @frozen
 class Engine:
-    """A search engine. ``url`` and ``key_env``: defaults; if empty, the settings must give a value."""
+    """A search engine. ``search`` returns the first hits, or raises ToolFailure if the answer is invalid. ``url`` and
+    ``key_env``: defaults; if empty, the settings must give a value."""
 
-    make: Callable[[SearchService], Backend]
+    search: Callable[[SearchService, str, int], Awaitable[Sequence[WebHit]]]
     url: str = ""
     key_env: str = ""
 
 
 ENGINES: Mapping[str, Engine] = {
-    "searxng": Engine(SearXNG),
-    "anthropic": Engine(Anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-    "brave": Engine(Brave, "https://api.search.brave.com", "BRAVE_API_KEY"),
-    "duckduckgo": Engine(DuckDuckGo, "https://html.duckduckgo.com"),
-    "tavily": Engine(Tavily, "https://api.tavily.com", "TAVILY_API_KEY"),
+    "searxng": Engine(_searxng),
+    "anthropic": Engine(_anthropic, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "brave": Engine(_brave, "https://api.search.brave.com", "BRAVE_API_KEY"),
+    "duckduckgo": Engine(_duckduckgo, "https://html.duckduckgo.com"),
+    "tavily": Engine(_tavily, "https://api.tavily.com", "TAVILY_API_KEY"),
 }
 
 _JSON = {"Accept": "application/json"}
@@ -229,18 +200,15 @@ def web_search_tool(definition: Definition, web: WebClient, choice: SearchChoice
         query = " ".join(str(args["query"]).split())
         if not query:
             raise ToolFailure("invalid_parameters", "The query is empty.", "Say what to search for.")
-        hits = await chosen(web, choice).search(query, int(args.get("count", DEFAULT_COUNT)))
+        engine, service = _chosen(web, choice)
+        hits = await engine.search(service, query, int(args.get("count", DEFAULT_COUNT)))
         return _listed(query, choice.backend, hits)
 
     return definition.tool(with_retry_after(run))
 
 
-def chosen(web: WebClient, choice: SearchChoice) -> Backend:
-    """Return the backend of ``choice``.
-
-    Raises:
-        ToolFailure: no engine is chosen or a setting is missing; the message names the setting.
-    """
+def _chosen(web: WebClient, choice: SearchChoice) -> tuple[Engine, SearchService]:
+    """Return the engine of ``choice``. Raises ToolFailure, which names the setting that is missing."""
     names = ", ".join(sorted(ENGINES))
     if not choice.backend:
         hint = f"Tell the user to set web_search.backend: {names} (see ba guide web). Meanwhile use web_fetch."
@@ -266,7 +234,7 @@ def chosen(web: WebClient, choice: SearchChoice) -> Backend:
         raise ToolFailure(
             "dependency_error", "The key would go out unencrypted.", "web_search.url must begin with https."
         )
-    return engine.make(SearchService(web, url, key))
+    return engine, SearchService(web, url, key)
 
 
 def _confidential(url: str) -> bool:

@@ -39,9 +39,9 @@ from ba_tui.core.text.figures import AnswerNotes, FigureReport, Footnotes
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.exports import as_json, mermaid, plan_of
-from ba_tui.plotting.plans.graph import tree_text
-from ba_tui.plotting.plans.signs import STATES, counted, words
+from ba_tui.plotting.plan_exports import as_json, mermaid, plan_of
+from ba_tui.plotting.plan_graph import tree_text
+from ba_tui.plotting.plan_signs import STATES, counted, words
 from ba_tui.sessions.foreign import escaped, one_line, without_secrets
 from ba_tui.sessions.records import MAIN
 from ba_tui.sessions.timeline import Timeline, current_events, follow

@@ -39,7 +39,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.exports import as_json as as_plan
+from ba_tui.plotting.plan_exports import as_json as as_plan
 from ba_tui.sessions.exports.document import (
     AgentPart,
     AnswerPart,

@@ -18,15 +18,16 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Provenance
 from ba_tui.core.text.figures import AnswerNotes, Footnote
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
+from ba_tui.features.data.analysis.calendars import calendar_query
 from ba_tui.features.data.analysis.engine import Analysis
-from ba_tui.features.data.analysis.reports.documents import notebook, script
-from ba_tui.features.data.analysis.reports.values import (
+from ba_tui.features.data.analysis.report import (
     Report,
     ReportFigure,
     ReportSection,
     gather_report,
+    notebook,
     report_of,
+    script,
     store_data,
 )
 from tests.analysis.engines import engine_in
@@ -102,11 +103,11 @@ async def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     duckdb.execute(f"COPY (SELECT 42 AS answer) TO '{engine.inbox / 'made.parquet'}'")
     await engine.adopt(engine.inbox / "made.parquet", Provenance("df.sum()", engine="pandas 3", source="python"))
     await engine.query("SELECT answer + 1 AS more FROM R8")
-    await engine.derived.pivot("sales", ["region"], ["day"], "amount")
+    await engine.pivot("sales", ["region"], ["day"], "amount")
     await engine.query("SELECT * REPLACE (total + 1 AS total) FROM R1")
-    compared = await engine.derived.compare("R1", "R11", ["region"])
+    compared = await engine.compare("R1", "R11", ["region"])
     assert compared.result
-    await engine.query(calendar_query(CalendarSpan("2026-01-01", "2026-01-31", "DE")))
+    await engine.query(calendar_query("2026-01-01", "2026-01-31", "DE"))
     first = await exported(engine, folder, base / "first")
     (folder / "sales.csv").write_text(SALES + "East;1,00;01.03.2026\n", "utf-8")
     await engine.query("SELECT count(*) FROM sales")
@@ -205,7 +206,7 @@ def test_a_manifest_that_is_none(text: str) -> None:
 
 def test_a_manifest_of_a_later_version() -> None:
     report = Report("t", 0.0, "9", "", format=99)
-    from ba_tui.features.data.analysis.reports.values import manifest
+    from ba_tui.features.data.analysis.report import manifest
 
     with pytest.raises(UsageError, match=r"written by a newer ba \(schema 99"):
         report_of(manifest(replace(report)))

@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import Column, Provenance, Row
-from ba_tui.features.data.analysis.reports.runs import (
+from ba_tui.features.data.analysis.report import Report, ReportFigure, gather_report, manifest, store_data
+from ba_tui.features.data.analysis.report_runs import (
     ReportRows,
     ReportRun,
     ReportRunner,
@@ -21,7 +22,6 @@ from ba_tui.features.data.analysis.reports.runs import (
     given_files,
     summary,
 )
-from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, gather_report, manifest, store_data
 from tests.analysis.engines import engine_in
 
 JANUARY = "region,amount\nNorth,10\nSouth,20\nWest,5\n"

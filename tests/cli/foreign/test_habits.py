@@ -13,7 +13,7 @@ import pytest
 
 from ba_tui.cli.commands import guesses, shell_commands
 from ba_tui.core.errors import UsageError
-from ba_tui.features.compat.cli.habits import translated
+from ba_tui.features.compat.habits import translated
 from ba_tui.flags import FLAGS as OURS
 from ba_tui.flags import read_flags
 from ba_tui.resources import bundled

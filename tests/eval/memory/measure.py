@@ -13,9 +13,8 @@ from statistics import fmean
 
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import EMBEDDERS, Embedder
-from ba_tui.features.memory.engine.entries import added
 from ba_tui.features.memory.engine.index import Index
-from ba_tui.features.memory.engine.log import Log
+from ba_tui.features.memory.engine.log import Log, added
 from ba_tui.features.memory.engine.lookup import Lookup
 from ba_tui.features.memory.engine.recall import Parts, Recall, SearchRequest, SearchShelf
 from ba_tui.features.memory.engine.store_process.desk import Exact, embedded_text

@@ -17,8 +17,8 @@ from ba_tui.core.results import ToolResult, failure
 from ba_tui.core.services import Services
 from ba_tui.core.start import Start
 from ba_tui.core.tool import Call, Tool
-from ba_tui.features.compat.claude.host import ClaudeHost, HostOptions
-from ba_tui.features.compat.claude.lines import ClaudeWords
+from ba_tui.features.compat.host import ClaudeHost, HostOptions
+from ba_tui.features.compat.lines import ClaudeWords
 from tests.script import Script, conversation
 
 Line = dict[str, Any]

@@ -22,8 +22,8 @@ from ba_tui.core.messages import Message, Text, Thinking, ToolUse, Usage, user
 from ba_tui.core.provider import ModelRequest, ReplyChunk
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import ToolResult
-from ba_tui.features.compat.claude.host import HostQuestion
-from ba_tui.features.compat.claude.lines import ClaudeLines, ClaudeWords
+from ba_tui.features.compat.host import HostQuestion
+from ba_tui.features.compat.lines import ClaudeLines, ClaudeWords
 from tests.faces.claude.program import Program, hosted, prompt
 from tests.script import says
 

@@ -10,9 +10,8 @@ import numpy
 
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import NoEmbedder, Traits
-from ba_tui.features.memory.engine.entries import added
 from ba_tui.features.memory.engine.index import Index
-from ba_tui.features.memory.engine.log import Log
+from ba_tui.features.memory.engine.log import Log, added
 from ba_tui.features.memory.engine.lookup import Lookup
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -22,7 +21,7 @@ class Letters:
     """An embedder whose vectors count letters. ``broken`` makes each call fail."""
 
     def __init__(self) -> None:
-        self.traits = Traits("letters", len(_LETTERS), 0.0, 0.9)
+        self.traits = Traits("letters", len(_LETTERS))
         self.broken = False
 
     def entries(self, texts: Sequence[str]) -> Any:

@@ -6,9 +6,8 @@ from datetime import date
 
 import pytest
 
-from ba_tui.features.memory.engine.question import MOST_TERMS, read
 from ba_tui.features.memory.engine.recall import reasons
-from ba_tui.features.memory.engine.scoring import Signals
+from ba_tui.features.memory.engine.scoring import MOST_TERMS, Signals, read
 from ba_tui.features.memory.engine.terms import stems
 
 

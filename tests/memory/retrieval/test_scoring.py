@@ -9,9 +9,8 @@ import pytest
 
 from ba_tui.features.memory.engine.dates import Span
 from ba_tui.features.memory.engine.lookup import Nearby, Row
-from ba_tui.features.memory.engine.question import read
 from ba_tui.features.memory.engine.recall import calibration
-from ba_tui.features.memory.engine.scoring import Scorer, Signals, rarity
+from ba_tui.features.memory.engine.scoring import Scorer, Signals, rarity, read
 from ba_tui.features.memory.engine.terms import stems
 
 

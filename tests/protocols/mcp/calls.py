@@ -13,9 +13,9 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.features.mcp.client.host import ServerHost
 from ba_tui.features.mcp.client.server import Servers
-from ba_tui.features.mcp.client.values import Sample, ServerMeans
-from ba_tui.features.mcp.tools.starting import ServerStart
+from ba_tui.features.mcp.client.values import Sample
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
 from ba_tui.tools.command_runner import UNCONFINED
@@ -55,11 +55,10 @@ class Answered:
                 pass
 
 
-def means(folder: Path, store: Path | None = None, sample: Sample | None = None) -> ServerMeans:
+def means(folder: Path, store: Path | None = None, sample: Sample | None = None) -> ServerHost:
     """Return how servers are started in ``folder``, as they are."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    start = ServerStart(folder, environment, UNCONFINED, Policy(Workspace(folder)))
-    return ServerMeans(start.program, start.http, lambda: [folder], sample=sample, store=store)
+    return ServerHost(Policy(Workspace(folder)), UNCONFINED, environment, sample=sample, store=store)
 
 
 def servers(folder: Path, *configs: ServerConfig, store: Path | None = None, sample: Sample | None = None) -> Servers:

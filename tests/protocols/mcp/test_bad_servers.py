@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.ports.mcp import McpError, RemotePrompt, RemoteResource, ServerState, ToolChanged
-from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
+from ba_tui.features.mcp.client.definitions import KnownServers, KnownTools
 from ba_tui.features.mcp.client.server import Servers
 from tests.protocols.mcp.calls import Answered, servers, until
 from tests.protocols.mcp.programs import raw

@@ -112,7 +112,7 @@ async def test_switched_off_untrusted_and_troubled_servers_are_not_started(tmp_p
         replace(config, name="wrong", trouble="the environment variable TOKEN is not set"),
         replace(config, name="gone", command=("/no/such/program",)),
     )
-    found._means = replace(found._means, keep=lambda *each: kept.append(each))  # pyright: ignore[reportPrivateUsage]
+    found._host.keep = lambda *each: kept.append(each)  # pyright: ignore[reportPrivateUsage]
     assert [state.phase for state in found.listed()] == ["off", "untrusted", "failed", "idle"]
     for name, words in (("off", "switched off"), ("theirs", "not trusted"), ("wrong", "TOKEN"), ("gone", "not found")):
         with pytest.raises(McpError, match=words):

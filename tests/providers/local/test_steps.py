@@ -14,8 +14,8 @@ from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, reminder, u
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.teamwork import Role, SubTask
 from ba_tui.core.tool import Tool
-from ba_tui.features.plans.engine.drafting.prompts import submit_tool
-from ba_tui.features.plans.engine.drafting.reading import PlanResources, complaints, tidied, written
+from ba_tui.features.plans.engine.drafts import PlanResources, complaints, tidied, written
+from ba_tui.features.plans.engine.planner import submit_tool
 from ba_tui.features.teams.engine.jobs import answering, part_of
 from ba_tui.providers.local.provider import (
     MOST_LINES,

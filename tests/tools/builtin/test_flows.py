@@ -8,8 +8,8 @@ from textwrap import dedent
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import StateChange, Table
 from ba_tui.core.tool import Effect, Tool
+from ba_tui.features.plans.engine.flow_run import flow_tools
 from ba_tui.features.plans.engine.workflows import Flow
-from ba_tui.features.plans.tools.flows import flow_tools
 from ba_tui.permissions.policy import Allow, Ask
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.settings.document import Problem

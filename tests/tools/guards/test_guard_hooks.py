@@ -15,8 +15,7 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.features.hooks.guard import hooking
-from ba_tui.features.hooks.runner import Hooks, SessionFacts
-from ba_tui.features.hooks.turns import HookTurns
+from ba_tui.features.hooks.runner import Hooks, HookTurns, SessionFacts
 from ba_tui.permissions.policy import Allow, Ask, Deny
 from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.settings.hooks import Hook

@@ -20,11 +20,10 @@ from ba_tui.core.provider import Modalities
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import Diff, Prose, ToolResult
 from ba_tui.core.tool import Tool, ToolFacts
-from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
+from ba_tui.features.mcp.client.definitions import KnownServers, KnownTools
 from ba_tui.features.mcp.client.server import Servers
 from ba_tui.features.mcp.client.values import RemotePart, RemoteResult
-from ba_tui.features.mcp.tools.mentions import MentionedResources, RemotePrompts
-from ba_tui.features.mcp.tools.remote_tools import RemoteTools, tool_result
+from ba_tui.features.mcp.setup import MentionedResources, RemotePrompts, RemoteTools, tool_result
 from ba_tui.permissions.egress import Egress
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.verdicts import Bounds

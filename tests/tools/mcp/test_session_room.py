@@ -11,11 +11,13 @@ import pytest_asyncio
 from ba_tui.core.events import MessageDone, Notice
 from ba_tui.core.messages import Message, ToolUse
 from ba_tui.core.ports.mcp import ServerConfig
+from ba_tui.core.provider import Modalities
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.feature import CheckContext
-from ba_tui.features.mcp.client.approved import KnownServers, KnownTools
-from ba_tui.features.mcp.setup import FOLDER, McpScope, McpSession, McpSetup, mcp_checks
+from ba_tui.features.mcp.client.definitions import KnownServers, KnownTools
+from ba_tui.features.mcp.client.host import ServerHost
+from ba_tui.features.mcp.setup import FOLDER, McpSession, mcp_checks
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import open_places
@@ -71,7 +73,8 @@ def room(root: Path, *configs: ServerConfig, attended: bool = False) -> McpSessi
     OPENED.append(permissions)
     runner = session_runner(settings, permissions, SkillFolders(), permissions.record(lambda found: found))
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "SECRET": "x"}
-    return McpSession(McpSetup(configs), McpScope(where, permissions, runner, environment, attended=attended))
+    host = ServerHost(permissions.policy, runner, environment, store=where.state / FOLDER)
+    return McpSession(configs, host, Modalities(), attended=attended)
 
 
 async def test_a_server_is_confined_and_its_words_come_as_data(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.results import Prose, ToolResult
 from ba_tui.core.tool import Tool
-from ba_tui.features.web.client import WebClient, WebLimits
-from ba_tui.features.web.fetch import retry_after, web_fetch_tool
+from ba_tui.features.web.client import WebClient, WebLimits, retry_after
+from ba_tui.features.web.fetch import web_fetch_tool
 from ba_tui.tools.addresses import AddressReach
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure

@@ -16,9 +16,9 @@ from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
 from ba_tui.faces.tui.transcript.markdown import plain
 from ba_tui.faces.tui.transcript.palette import ASCII as PLAIN_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.plotting.plans.edits import arguments_text
-from ba_tui.plotting.plans.graph import TreeLine, after, tree_lines, tree_text
-from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, step_name, words
+from ba_tui.plotting.plan_edits import arguments_text
+from ba_tui.plotting.plan_graph import TreeLine, after, tree_lines, tree_text
+from ba_tui.plotting.plan_signs import ASCII, STATES, UNICODE, counted, step_name, words
 
 ROLES: dict[SubTaskStatus, str] = {
     "pending": "",

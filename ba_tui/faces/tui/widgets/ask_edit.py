@@ -137,8 +137,8 @@ def plan_in(question: Question) -> Plan | None:
 
 def choose_plan(question: Question, plan: Plan) -> Chosen:
     """Return the question about ``plan``, whose JSON a yes sends; the original question when nothing differs."""
-    from ba_tui.plotting.plans.edits import differences  # noqa: PLC0415 - only once a plan was edited
-    from ba_tui.plotting.plans.exports import as_json  # noqa: PLC0415 - see above
+    from ba_tui.plotting.plan_edits import differences  # noqa: PLC0415 - only once a plan was edited
+    from ba_tui.plotting.plan_exports import as_json  # noqa: PLC0415 - see above
 
     first = plan_in(question)
     said = differences(first, plan) if first else ""

@@ -26,7 +26,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
 from ba_tui.faces.tui.widgets.start_page import StartPage
 from ba_tui.faces.tui.widgets.status import REST
-from ba_tui.plotting.plans.signs import UNICODE, done, step_name, under_way
+from ba_tui.plotting.plan_signs import UNICODE, done, step_name, under_way
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.inspector.model import InspectorValue

@@ -5,39 +5,25 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from ba_tui.core.text.wording import correction
-from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.errors import QueryFailed
 
 LONGEST_YEARS = 100
 SATURDAY_SUNDAY = frozenset({5, 6})
 
 
-@frozen
-class CalendarSpan:
-    """A range of days. ``start`` and ``end`` are ISO dates, both included. ``country``: a code such as DE, a
-    subdivision (DE-BY), or a market (NYSE); empty for weekends only. ``fiscal_start``: the first month of a fiscal
-    year, 1 to 12."""
-
-    start: str
-    end: str
-    country: str = ""
-    fiscal_start: int = 1
-
-
-def calendar_query(span: CalendarSpan) -> str:
-    """Return a SELECT with one row for each day. A fiscal year is named by the year in which it ends. May block.
-
-    Raises:
-        QueryFailed: a date is invalid or the country unknown.
-    """
-    start, end = _day(span.start), _day(span.end)
+def calendar_query(first: str, last: str, country: str = "", fiscal_start: int = 1) -> str:
+    """Return a SELECT with one row for each day from ``first`` to ``last``, ISO dates. ``country``: a code such as DE,
+    a subdivision (DE-BY), or a market (NYSE); empty for weekends only. ``fiscal_start``: the first month of a fiscal
+    year, 1 to 12, which is named by the year in which it ends. May block. Raises QueryFailed: a date is invalid or the
+    country unknown."""
+    start, end = _day(first), _day(last)
     if end < start:
         raise QueryFailed(f"The calendar ends on {end}, before it begins on {start}.")
     if end.year - start.year > LONGEST_YEARS:
         raise QueryFailed(f"A calendar has at most {LONGEST_YEARS} years.")
-    if not 1 <= span.fiscal_start <= 12:
+    if not 1 <= fiscal_start <= 12:
         raise QueryFailed("A fiscal year begins in a month from 1 to 12.")
-    holidays, weekend = _holidays(span.country, start, end) if span.country else ({}, SATURDAY_SUNDAY)
+    holidays, weekend = _holidays(country, start, end) if country else ({}, SATURDAY_SUNDAY)
     rows = ", ".join(f"(DATE '{day}', {_text(name)})" for day, name in sorted(holidays.items()))
     named = (
         f"(VALUES {rows}) AS h(holiday_day, holiday)"
@@ -45,8 +31,8 @@ def calendar_query(span: CalendarSpan) -> str:
         else "(SELECT NULL::DATE AS holiday_day, '' AS holiday) AS h"
     )
     free = ", ".join(str(day + 1) for day in sorted(weekend)) or "0"
-    month = f"((month(day) - {span.fiscal_start} + 12) % 12 + 1)"
-    later = f"CASE WHEN month(day) >= {span.fiscal_start} THEN 1 ELSE 0 END" if span.fiscal_start > 1 else "0"
+    month = f"((month(day) - {fiscal_start} + 12) % 12 + 1)"
+    later = f"CASE WHEN month(day) >= {fiscal_start} THEN 1 ELSE 0 END" if fiscal_start > 1 else "0"
     return (
         f"SELECT day, dayname(day) AS weekday, weekofyear(day) AS iso_week, month(day) AS month, "
         f"quarter(day) AS quarter, year(day) AS year, isodow(day) IN ({free}) AS is_weekend, holiday, "

@@ -88,11 +88,8 @@ class TableFacts:
 
 
 def complete_request(request: ChartRequest, table: TableFacts) -> ChartRequest:
-    """Return ``request`` with kind, columns and aggregate filled in.
-
-    Raises:
-        QueryFailed: a column does not exist, or the kind can't be drawn of these columns.
-    """
+    """Return ``request`` with kind, columns and aggregate filled in. Raises QueryFailed: a column does not exist, or
+    the kind can't be drawn of these columns."""
     request = _named(request, table)
     kind = request.kind or _kind(request, table)
     request = replace(request, kind=kind)

@@ -52,11 +52,8 @@ class ColumnDifference:
 @frozen
 class Comparison:
     """``left`` compared with ``right``, rows matched by ``keys``. ``found``: the keys were detected, because the caller
-    named none.
-
-    ``only_left`` and ``only_right`` are numbers of rows, ``both`` of matched pairs, ``changed`` of pairs with different
-    values. ``result`` has the differing rows; None when there are none.
-    """
+    named none. ``only_left`` and ``only_right`` are numbers of rows, ``both`` of matched pairs, ``changed`` of pairs
+    with different values. ``result`` has the differing rows; None when there are none."""
 
     left: ComparedTable
     right: ComparedTable

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
-from ba_tui.core.errors import BaError, off_loop
+from ba_tui.core.errors import BaError, StorageError, off_loop
+from ba_tui.core.ports.settings import ALL, KINDS
 from ba_tui.core.ports.tables import (
     Arrangement,
     Catalogue,
@@ -41,26 +43,29 @@ from ba_tui.features.data.analysis.errors import (
     QueryFailed,
     QueryRefused,
     UnknownTable,
+    decoded,
+    encoded,
 )
 from ba_tui.features.data.analysis.files import DataFiles, MatchedFiles
-from ba_tui.features.data.analysis.muted_traps import MutedTraps
-from ba_tui.features.data.analysis.wire import decoded, encoded
 from ba_tui.processes.scratch import make_scratch, remove_scratch
 from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.resources import exclusive, read_regular, save_whole
 
 if TYPE_CHECKING:
     from ba_tui.features.data.analysis.comparison import Comparison
     from ba_tui.processes.worker import WorkerClient
 
+log = logging.getLogger(__name__)
 ENTRY = "ba_tui.features.data.analysis.engine_process.main:main"
 DATABASE = "engine.duckdb"
 HEAD_ROWS = 50
 PAGE_ROWS = 10_000
 """Most rows of one page."""
 NO_TYPES: Mapping[str, str] = {}
+LARGEST_LIST = 1_000_000
+"""Most bytes of the list of muted traps."""
+MUTED = "muted_traps.json"
 Listener: TypeAlias = Callable[[Progress], None]
-Request: TypeAlias = Callable[[str, object, Listener | None], Awaitable[Any]]
-"""Sends a method, a payload and a progress listener to the helper, and returns its reply."""
 Aggregate: TypeAlias = Literal["sum", "avg", "median", "min", "max", "count", "count_distinct"]
 ExportFormat: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
 T = TypeVar("T")
@@ -75,102 +80,12 @@ _ERRORS: Mapping[str, type[AnalysisError]] = {
 
 
 @frozen
-class Charts:
-    """Charts of the engine."""
-
-    request: Request
-
-    async def compute(
-        self,
-        wanted: ChartRequest,
-        arrangement: Arrangement | None = None,
-        *,
-        on_progress: Listener | None = None,
-    ) -> Chart:
-        """Compute a chart of a result or dataset, of the rows that pass ``arrangement``.
-
-        Raises:
-            UnknownTable: no such table. QueryFailed: the chart can't be drawn of these columns.
-        """
-        payload = {"chart": asdict(wanted), "arrangement": asdict(arrangement or Arrangement())}
-        return decoded(Chart, await self.request("chart", payload, on_progress))
-
-    @asynccontextmanager
-    async def picture(self, chart: Chart, format: PictureFormat) -> AsyncGenerator[Path]:
-        """Draw a chart into a temporary file of the session and yield its path; it is removed afterwards."""
-        from ba_tui.features.data.analysis.charts import specification  # noqa: PLC0415 - only for pictures
-
-        payload = {"specification": specification(chart), "format": format}
-        path = Path(str(await self.request("picture", payload, None)))
-        try:
-            yield path
-        finally:
-            await asyncio.to_thread(path.unlink, missing_ok=True)
-
-
-@frozen
 class ColumnTexts:
     """The distinct ``texts`` of one ``column`` of a dataset."""
 
     dataset: str
     column: str
     texts: tuple[str, ...]
-
-
-@frozen
-class TextColumns:
-    """Texts in datasets."""
-
-    request: Request
-
-    async def new_samples(self) -> tuple[ColumnTexts, ...]:
-        """Return texts from both ends of each dataset that was read since the last call."""
-        found = await self.request("samples", {}, None)
-        return tuple(ColumnTexts(dataset, column, tuple(texts)) for dataset, column, texts in found)
-
-    async def all(self, dataset: str, column: str) -> ColumnTexts:
-        """Return the texts of a whole column, up to the size of a reply."""
-        payload = {"name": dataset, "column": column}
-        return ColumnTexts(dataset, column, tuple(await self.request("texts", payload, None)))
-
-
-@frozen
-class DerivedTables:
-    """Tables computed from others: comparisons and cross tables. ``head`` is the number of first rows in a reply.
-
-    Raises UnknownTable, and QueryFailed for missing columns or wrong types.
-    """
-
-    request: Request
-    head: int
-
-    async def compare(
-        self,
-        left: str,
-        right: str,
-        keys: Sequence[str] = (),
-        *,
-        tolerance: float = 0.0,
-        on_progress: Listener | None = None,
-    ) -> Comparison:
-        """Compare two tables row by row. Without ``keys``, columns that are unique in both are used."""
-        from ba_tui.features.data.analysis.comparison import Comparison  # noqa: PLC0415 - few sessions compare tables
-
-        payload = {"left": left, "right": right, "keys": list(keys), "tolerance": tolerance, "head": self.head}
-        return decoded(Comparison, await self.request("compare", payload, on_progress))
-
-    async def pivot(
-        self,
-        name: str,
-        rows: Sequence[str],
-        columns: Sequence[str] = (),
-        values: str = "",
-        aggregate: Aggregate = "sum",
-    ) -> QueryResult:
-        """Store a cross table of ``name`` as the next result, with a row and a column of totals."""
-        payload = {"name": name, "rows": list(rows), "columns": list(columns), "values": values}
-        reply = await self.request("pivot", {**payload, "aggregate": aggregate, "head": self.head}, None)
-        return decoded(QueryResult, reply)
 
 
 @frozen
@@ -204,6 +119,66 @@ class EnginePlace:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
+class MutedTraps:
+    """Muted kinds by the absolute path of each file, saved in ``store`` (None: not saved). ``always``: kinds muted for
+    all data, or ``all``. All methods but ``marked`` block."""
+
+    def __init__(self, store: Path | None = None, always: Sequence[str] = ()) -> None:
+        self._store = store
+        self._always = frozenset(KINDS) if ALL in always else frozenset(always)
+        self._kept: dict[str, list[str]] | None = None
+
+    def marked(self, findings: Iterable[TrapFinding], paths: Iterable[str]) -> tuple[TrapFinding, ...]:
+        """Return the findings of a dataset read from ``paths``, with muted ones marked."""
+        kinds = self._kinds(paths)
+        return tuple(replace(each, muted=each.trap in kinds) for each in findings)
+
+    def mute(self, trap: str, paths: Iterable[str], *, muted: bool) -> None:
+        """Mute or unmute a kind for the data of these files. Raises StorageError."""
+        own = tuple(paths)
+        if self._store is None:
+            self._kept = _changed(self._known(), trap, own, muted=muted)
+            return
+        try:
+            with exclusive(self._store.parent):
+                self._kept = _changed(self._read(), trap, own, muted=muted)
+                save_whole(self._store, json.dumps(self._kept))
+        except OSError as error:
+            raise StorageError(f"The list of muted traps can't be saved: {error.strerror}.") from error
+
+    def _kinds(self, paths: Iterable[str]) -> frozenset[str]:
+        kept = self._known()
+        return self._always | {kind for path in paths for kind in kept.get(path, ())}
+
+    def _known(self) -> dict[str, list[str]]:
+        if self._kept is None:
+            self._kept = self._read()
+        return self._kept
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            data: Any = json.loads(read_regular(self._store, LARGEST_LIST)) if self._store else {}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            log.warning("the list of muted traps can't be read: %s", error)
+            return {}
+        if not isinstance(data, dict):
+            return {}
+        known = cast("dict[str, Any]", data)
+        lists = {path: cast("list[Any]", kinds) for path, kinds in known.items() if isinstance(kinds, list)}
+        return {path: [str(kind) for kind in kinds] for path, kinds in lists.items()}
+
+
+def _changed(kept: dict[str, list[str]], trap: str, paths: Iterable[str], *, muted: bool) -> dict[str, list[str]]:
+    made = dict(kept)
+    for path in paths:
+        kinds = {*made.pop(path, ()), trap} if muted else set(made.pop(path, ())) - {trap}
+        if kinds:
+            made[path] = sorted(kinds)
+    return made
+
+
 class _FilesNeeded(AnalysisError):
     """A query names ``files`` that are not registered yet."""
 
@@ -222,9 +197,6 @@ class Analysis:
         self.muted = muted or MutedTraps()
         self._worker: WorkerClient | None = None
         self._starting = asyncio.Lock()
-        self.charts = Charts(self._request)
-        self.derived = DerivedTables(self._request, HEAD_ROWS)
-        self.texts = TextColumns(self._request)
 
     @property
     def begun(self) -> bool:
@@ -242,14 +214,9 @@ class Analysis:
         self, source: str, *others: str, part: str = "", name: str = "", on_progress: Listener | None = None
     ) -> tuple[Dataset, ...]:
         """Read a file, a glob, or ``part`` (a sheet or table) of a file into tables, and return them. ``others`` are
-        further files of the same table; ``name`` overrides the table name.
-
-        Without ``part``, a workbook or database gives a dataset for each sheet or table. Unchanged files are not read
-        again; a changed file is read again under the same name.
-
-        Raises:
-            DataRefused, DataUnreadable: one line why.
-        """
+        further files of the same table; ``name`` overrides the table name. Without ``part``, a workbook or database
+        gives a dataset for each sheet or table. Unchanged files are not read again; a changed file is read again under
+        the same name. Raises DataRefused, DataUnreadable: one line why."""
         matched = [await self._matched(each) for each in (source, *others)]
         paths = [path for each in matched for path in each.paths]
         notes = [note for each in matched for note in each.notes]
@@ -260,13 +227,9 @@ class Analysis:
     async def profile(
         self, name: str, *, thorough: bool = False, on_progress: Listener | None = None
     ) -> DatasetProfile:
-        """Return the statistics of a dataset, reading its file again if it changed. Cached until then.
-
-        ``thorough`` also looks for missing values, outliers, repeated rows and broken references, which takes longer.
-
-        Raises:
-            UnknownTable: no dataset has this name.
-        """
+        """Return the statistics of a dataset, reading its file again if it changed. Cached until then. ``thorough``
+        also looks for missing values, outliers, repeated rows and broken references, which takes longer. Raises
+        UnknownTable: no dataset has this name."""
         reply = await self._request("profile", {"name": name, "thorough": thorough}, on_progress)
         profile: DatasetProfile = _value(DatasetProfile, reply)
         return replace(profile, findings=self.muted.marked(profile.findings, _paths(profile.dataset.files)))
@@ -302,15 +265,10 @@ class Analysis:
         named: Mapping[str, str] | None = None,
         on_progress: Listener | None = None,
     ) -> QueryResult:
-        """Run one read-only statement, and store its rows as the next result R1, R2, …
-
-        Files named in ``sql`` are registered first, unless ``named`` maps them to tables. ``timeout`` in seconds; the
-        default is the limit of the settings.
-
-        Raises:
-            QueryRefused: the statement does more than read, or names a file that may not be read.
-            QueryFailed: it is wrong, or exceeds the time, rows or memory allowed.
-        """
+        """Run one read-only statement, and store its rows as the next result R1, R2, … Files named in ``sql`` are
+        registered first, unless ``named`` maps them to tables. ``timeout`` in seconds; the default is the limit of the
+        settings. Raises QueryRefused: the statement does more than read, or names a file that may not be read.
+        QueryFailed: it is wrong, or exceeds the time, rows or memory allowed."""
         known = None if named is None else {file: [table] for file, table in named.items()}
         payload = {"sql": sql, "head": HEAD_ROWS, "named": known}
         limit = min(timeout or self._place.limits.seconds, self._place.limits.seconds)
@@ -329,9 +287,7 @@ class Analysis:
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
     ) -> Page:
         """Return rows of a result or dataset. An order or filter is computed once and cached for further pages.
-
-        ``limit`` is at most ``PAGE_ROWS``. Raises UnknownTable, QueryFailed.
-        """
+        ``limit`` is at most ``PAGE_ROWS``. Raises UnknownTable, QueryFailed."""
         payload = {"name": name, "arrangement": encoded(arrangement or Arrangement()), "offset": offset}
         return _value(Page, await self._request("page", {**payload, "limit": min(limit, PAGE_ROWS)}))
 
@@ -343,38 +299,96 @@ class Analysis:
     async def find(
         self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
     ) -> tuple[FoundRows, ...]:
-        """Find numbers within ``ranges`` in a result: at most ``most`` rows for each range and column.
-
-        Raises QueryFailed after ``timeout`` seconds.
-        """
+        """Find numbers within ``ranges`` in a result: at most ``most`` rows for each range and column. Raises
+        QueryFailed after ``timeout`` seconds."""
         payload = {"name": name, "ranges": ranges, "most": most}
         try:
             return _value(tuple[FoundRows, ...], await self._request("find", payload, timeout=timeout))
         except WorkerTimeout as error:
             raise QueryFailed(f"{name} was not searched within {timeout:g} s.", kind="timeout") from error
 
+    async def new_samples(self) -> tuple[ColumnTexts, ...]:
+        """Return texts from both ends of each dataset that was read since the last call."""
+        found = await self._request("samples", {})
+        return tuple(ColumnTexts(dataset, column, tuple(texts)) for dataset, column, texts in found)
+
+    async def texts(self, dataset: str, column: str) -> ColumnTexts:
+        """Return the texts of a whole column, up to the size of a reply."""
+        payload = {"name": dataset, "column": column}
+        return ColumnTexts(dataset, column, tuple(await self._request("texts", payload)))
+
+    # Charts, and tables computed from others
+
+    async def chart(
+        self, wanted: ChartRequest, arrangement: Arrangement | None = None, *, on_progress: Listener | None = None
+    ) -> Chart:
+        """Compute a chart of a result or dataset, of the rows that pass ``arrangement``. Raises UnknownTable: no such
+        table. QueryFailed: the chart can't be drawn of these columns."""
+        payload = {"chart": asdict(wanted), "arrangement": asdict(arrangement or Arrangement())}
+        return _value(Chart, await self._request("chart", payload, on_progress))
+
+    def picture(self, chart: Chart, format: PictureFormat) -> AbstractAsyncContextManager[Path]:
+        """Draw a chart into a temporary file of the session and yield its path; it is removed afterwards."""
+        from ba_tui.features.data.analysis.charts import specification  # noqa: PLC0415 - only for pictures
+
+        payload = {"specification": specification(chart), "format": format}
+        return self._file("picture", payload, None)
+
+    async def compare(
+        self,
+        left: str,
+        right: str,
+        keys: Sequence[str] = (),
+        *,
+        tolerance: float = 0.0,
+        on_progress: Listener | None = None,
+    ) -> Comparison:
+        """Compare two tables row by row. Without ``keys``, columns that are unique in both are used. Raises
+        UnknownTable, and QueryFailed for missing columns or wrong types."""
+        from ba_tui.features.data.analysis.comparison import Comparison  # noqa: PLC0415 - few sessions compare tables
+
+        payload = {"left": left, "right": right, "keys": list(keys), "tolerance": tolerance, "head": HEAD_ROWS}
+        return _value(Comparison, await self._request("compare", payload, on_progress))
+
+    async def pivot(
+        self,
+        name: str,
+        rows: Sequence[str],
+        columns: Sequence[str] = (),
+        values: str = "",
+        aggregate: Aggregate = "sum",
+    ) -> QueryResult:
+        """Store a cross table of ``name`` as the next result, with a row and a column of totals. Raises as
+        ``compare``."""
+        payload = {"name": name, "rows": list(rows), "columns": list(columns), "values": values}
+        return _value(QueryResult, await self._request("pivot", {**payload, "aggregate": aggregate, "head": HEAD_ROWS}))
+
+    # Files
+
     @asynccontextmanager
-    async def exported(
+    async def _file(self, method: str, payload: object, listener: Listener | None) -> AsyncGenerator[Path]:
+        """Yield the path of a file that the helper wrote; it is removed afterwards."""
+        path = Path(str(await self._request(method, payload, listener)))
+        try:
+            yield path
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    def exported(
         self,
         name: str,
         format: ExportFormat,
         arrangement: Arrangement | None = None,
         *,
         on_progress: Listener | None = None,
-    ) -> AsyncGenerator[Path]:
+    ) -> AbstractAsyncContextManager[Path]:
         """Write a result or dataset to a temporary file of the session and yield its path; it is removed afterwards."""
         payload = {"name": name, "format": format, "arrangement": encoded(arrangement or Arrangement())}
-        path = Path(str(await self._request("export", payload, on_progress)))
-        try:
-            yield path
-        finally:
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+        return self._file("export", payload, on_progress)
 
     async def adopt(self, file: Path, provenance: Provenance, types: Mapping[str, str] = NO_TYPES) -> QueryResult:
-        """Store a Parquet ``file`` from another engine as the next result. ``file`` must be in ``inbox``.
-
-        ``types`` maps columns that arrive as text to DuckDB types; a column whose values don't fit stays text.
-        """
+        """Store a Parquet ``file`` from another engine as the next result. ``file`` must be in ``inbox``. ``types``
+        maps columns that arrive as text to DuckDB types; a column whose values don't fit stays text."""
         payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS, "types": types}
         return _value(QueryResult, await self._request("adopt", payload))
 

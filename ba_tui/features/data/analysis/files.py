@@ -37,11 +37,8 @@ class DataFiles:
     refused: Callable[[Path], str]
 
     def matched(self, source: str) -> MatchedFiles:
-        """Return the files of ``source``, a path or a glob. Blocks.
-
-        Raises:
-            DataRefused: a file may not be read. DataUnreadable: no file matches, or one is not a regular file.
-        """
+        """Return the files of ``source``, a path or a glob. Blocks. Raises DataRefused: a file may not be read.
+        DataUnreadable: no file matches, or one is not a regular file."""
         if "://" in source:
             raise DataRefused(f"{source}: data is not read from the network.", "Download the file first.")
         try:

@@ -15,8 +15,7 @@ from ba_tui.core.ports.tables import Page, Progress, QueryResult
 from ba_tui.core.text.wording import correction, count, quoted
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import PAGE_ROWS, Analysis
-from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed
-from ba_tui.features.data.analysis.wire import decoded
+from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed, decoded
 from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 Step: TypeAlias = Literal["day", "weekday", "week", "month", "quarter", "year"]
@@ -61,9 +60,7 @@ def following(period: date, step: Step) -> date:
 
 def whole_periods(points: Sequence[Point], last_day: date, dates: int, step: Step) -> tuple[Sequence[Point], str]:
     """Return ``points`` without an incomplete last period, and a sentence about it; empty when it is complete.
-
-    ``last_day`` is the last date of the rows; a series with one date for each period has only complete ones.
-    """
+    ``last_day`` is the last date of the rows; a series with one date for each period has only complete ones."""
     if not points or dates <= len(points) or step in {"day", "weekday"}:
         return points, ""
     end = following(points[-1].period, step) - timedelta(1)
@@ -125,11 +122,8 @@ class ForecastRequest:
 
 @frozen
 class Forecast:
-    """``result`` has the series followed by the forecast, ``ahead`` the forecast, ``series`` the past.
-
-    ``error`` and ``naive`` are the mean absolute errors of the model and of the best naive forecast on ``tested`` past
-    values.
-    """
+    """``result`` has the series followed by the forecast, ``ahead`` the forecast, ``series`` the past. ``error`` and
+    ``naive`` are the mean absolute errors of the model and of the best naive forecast on ``tested`` past values."""
 
     result: QueryResult
     ahead: Page
@@ -156,12 +150,8 @@ async def forecast(
     asked: ForecastRequest,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Forecast:
-    """Forecast a series.
-
-    Raises:
-        QueryFailed: the series is too short or has gaps, a naive forecast is better, or the package is missing.
-        AnalysisError: as ``Analysis.query``.
-    """
+    """Forecast a series. Raises QueryFailed: the series is too short or has gaps, a naive forecast is better, or the
+    package is missing. AnalysisError: as ``Analysis.query``."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise QueryFailed(f"A forecast needs the package {PACKAGE}.", "Run pip install 'ba-tui[forecast]'.")
     step, dates, last_day = await _periods(analysis, asked)

@@ -38,9 +38,7 @@ class MetricFinding:
 
 def differences(sql: str, metrics: Sequence[Metric]) -> tuple[MetricFinding, ...]:
     """Return a finding for each column of ``sql`` that is named like one of ``metrics`` but computed differently.
-
-    ``sql`` has the definitions in place of ``metric('NAME')``. Unparsable SQL gives no findings.
-    """
+    ``sql`` has the definitions in place of ``metric('NAME')``. Unparsable SQL gives no findings."""
     if not metrics or len(sql) > LONGEST:
         return ()
     names = {name: metric for metric in metrics for name in _names(metric)}
@@ -296,11 +294,8 @@ class ExpandedQuery:
 
 
 async def expanded_query(sql: str, metrics: Metrics) -> ExpandedQuery:
-    """Return ``sql`` with every ``metric('NAME')`` replaced.
-
-    Raises:
-        QueryFailed: the metric is unknown or unusable, or not usable in this place.
-    """
+    """Return ``sql`` with every ``metric('NAME')`` replaced. Raises QueryFailed: the metric is unknown or unusable, or
+    not usable in this place."""
     if len(sql) > LONGEST_SQL or not _CALLED.search(sql):
         return ExpandedQuery(sql)
     return await asyncio.to_thread(expanded, sql, metrics)

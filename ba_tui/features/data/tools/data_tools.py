@@ -16,7 +16,7 @@ from pathlib import Path
 from ba_tui.context.mentions import dataset_kind
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.context import Suggestion
-from ba_tui.core.ports.datasets import OutputFormat, PythonSession, SourceInfo
+from ba_tui.core.ports.datasets import OutputFormat, PythonSession
 from ba_tui.core.ports.sessions import ReadHistory, nothing_said
 from ba_tui.core.ports.settings import Share
 from ba_tui.core.ports.tables import (
@@ -45,17 +45,22 @@ from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.features.data.analysis.metric_queries import described
 from ba_tui.features.data.analysis.metrics import Metrics
-from ba_tui.features.data.analysis.sources import Sources
-from ba_tui.features.data.tools.data_engine import DataAccess, agreed_metrics, engine_place, muted_traps
-from ba_tui.features.data.tools.exports import CopyExports, ExportRules, SessionExports
-from ba_tui.features.data.tools.masking import ColumnMasks, SecretColumns
+from ba_tui.features.data.tools.data_access import (
+    ColumnMasks,
+    DataAccess,
+    SecretColumns,
+    agreed_metrics,
+    engine_place,
+    muted_traps,
+)
+from ba_tui.features.data.tools.exports import ExportRules, SessionExports
 from ba_tui.features.data.tools.python_kernels import KERNEL, Kernels, PythonPlace, SessionPython, kernel_tool
-from ba_tui.features.data.tools.query_data import ANALYSE as ANALYSE
-from ba_tui.features.data.tools.query_data import CHART as CHART
-from ba_tui.features.data.tools.query_data import QUALITY as QUALITY
-from ba_tui.features.data.tools.query_data import QUERY as QUERY
 from ba_tui.features.data.tools.query_data import (
-    AnalysisPlace,
+    ANALYSE,
+    CHART,
+    QUALITY,
+    QUERY,
+    DataOperations,
     QueryContext,
     analyse_data_tool,
     chart_tool,
@@ -64,35 +69,11 @@ from ba_tui.features.data.tools.query_data import (
     query_data_tool,
     rows_text,
 )
-from ba_tui.features.data.tools.sources import SourceQueries, SourceSetup
+from ba_tui.features.data.tools.sources import SourceQueries, Sources, SourceSetup
 from ba_tui.ingress import Ingress
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.settings.editing import add_item
 from ba_tui.tools.definitions import Definition
-
-PREVIEW_ROWS = 1_000
-"""Rows of a source's table in a preview."""
-
-
-@frozen
-class SessionSources:
-    """Implements core.ports.datasets.DataSources."""
-
-    sources: Sources
-
-    def listed(self) -> tuple[SourceInfo, ...]:
-        return tuple(
-            SourceInfo(place.name, place.engine, self.sources.known_tables(place.name))
-            for place in self.sources.places.values()
-        )
-
-    async def tables(self, source: str) -> tuple[str, ...]:
-        return await self.sources.tables(source)
-
-    async def preview(self, source: str, table: str) -> str:
-        # The table name comes from the source's own list.
-        sql = f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}"  # noqa: S608
-        return (await self.sources.query(source, sql)).handle
 
 
 class SessionData:
@@ -112,7 +93,7 @@ class SessionData:
         self._analysis = engine
         self._masking = masking
         self._results = results
-        self.sources = SessionSources(sources)
+        self.sources = sources
         self.exports = SessionExports(engine, rules, history)
         self.python = python
 
@@ -161,7 +142,7 @@ class SessionData:
         return await self._analysis.find(name, ranges, most=most, timeout=timeout)
 
     async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
-        return await self._analysis.charts.compute(wanted, arrangement)
+        return await self._analysis.chart(wanted, arrangement)
 
     def _kept(self, text: str, format: OutputFormat, ref: str | None) -> Path:
         """Return a file in the engine's inbox with the output of a tool."""
@@ -228,29 +209,24 @@ def table_name(text: str) -> TableName | None:
     return TableName(table, "", CellRange((columns[0], columns[1]), (rows[0], rows[1]))) if rows[0] >= 0 else None
 
 
-@frozen
-class SharedValues:
-    """Rules for the values in a mention: the ``share`` of files, the columns hidden by ``masking``, and ``sources``
-    with a share each. ``secret`` learns the secrets in mentioned data."""
-
-    share: Share
-    masking: ColumnMasks
-    sources: Sources
-    secret: SecretColumns
-
-
 class MentionedTables:
-    """Implements context.ports.MentionedData. ``files`` may be read; ``shared`` limits the values in a mention;
-    ``metrics`` can be mentioned by name."""
+    """Implements context.ports.MentionedData. ``files`` may be read; ``metrics`` can be mentioned by name. Of files the
+    ``share`` is given, without what ``masking`` hides, and of ``sources`` a share each. ``secret`` learns the secrets
+    in mentioned data."""
 
-    def __init__(self, analysis: Analysis, files: DataFiles, shared: SharedValues, metrics: Metrics) -> None:
-        self._analysis = analysis
-        self._files = files
-        self._sources = shared.sources
-        self._masking = shared.masking
-        self._secret = shared.secret
-        self._share: Share = shared.share
-        self._metrics = metrics
+    def __init__(
+        self,
+        analysis: Analysis,
+        files: DataFiles,
+        metrics: Metrics,
+        masking: ColumnMasks,
+        sources: Sources,
+        secret: SecretColumns,
+        share: Share,
+    ) -> None:
+        self._analysis, self._files, self._metrics = analysis, files, metrics
+        self._masking, self._sources, self._secret = masking, sources, secret
+        self._share: Share = share
         self._known = Catalogue()
         self._since = float("-inf")
         self._reading: asyncio.Task[None] | None = None
@@ -450,7 +426,7 @@ class DataSession:
         options, definitions = settings.analysis, context.definitions
         exports = ExportRules(workspace, context.builtin["write_file"], judge, context.ahead)
         metrics = agreed_metrics(where, context.offered(Ingress))
-        access = DataAccess(workspace, context.builtin["read_file"], judge, exports, metrics)
+        access = DataAccess(workspace, context.builtin["read_file"], judge)
 
         files = access.files()
         place = engine_place(scope.folder, settings, files, permissions.sandbox)
@@ -463,18 +439,18 @@ class DataSession:
         queries = SourceQueries(sources)
         self.query = described_query(definitions[QUERY], queries, metrics)
         """The query tool with the sources and definitions of this session."""
-        querying = QueryContext(engine, files, access.concern, queries, masking, CopyExports(engine, exports), metrics)
-        analysing = AnalysisPlace(engine, place.worker, options.share, options.fiscal_year_start)
-        secret = SecretColumns(engine.texts, permissions.sharing.search)
+        querying = QueryContext(engine, files, access.concern, queries, masking, exports, metrics)
+        operations = DataOperations(engine, place.worker, options.share, options.fiscal_year_start)
+        secret = SecretColumns(engine, permissions.sharing.search)
         data = (
             query_data_tool(self.query, querying),
             chart_tool(definitions[CHART], engine, workspace, access.asks),
-            analyse_data_tool(definitions[ANALYSE], analysing, access.concern),
+            analyse_data_tool(definitions[ANALYSE], operations, access.concern),
             data_quality_tool(definitions[QUALITY], engine, access.concern),
         )
         tools = (*map(secret.learning, data), kernel_tool(definitions[KERNEL], self.kernels, scope.modalities))
         self.tools = {tool.name: tool for tool in tools}
-        self.tables = MentionedTables(engine, files, SharedValues(options.share, masking, sources, secret), metrics)
+        self.tables = MentionedTables(engine, files, metrics, masking, sources, secret, options.share)
         self.datasets = SessionData(
             engine, sources, masking, exports, scope.results, scope.history, SessionPython(self.kernels, exports)
         )

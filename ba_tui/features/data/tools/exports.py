@@ -67,6 +67,16 @@ class ExportRules:
         away = "" if self.workspace.contains(target) else "lies outside the folders of this session"
         return " and ".join(filter(None, (away, "exists already" if os.path.lexists(target) else "")))
 
+    def new_file(self, path: str) -> Path:
+        """Return the path of a new file. Blocks. Raises UsageError: the ending is unknown, the path is denied, or the
+        file exists."""
+        _format(path, FORMATS)
+        target = self.target(path)
+        if target.exists() or target.is_symlink():
+            shown = self.workspace.shown(target)
+            raise UsageError(f"{shown} exists already, and a query replaces no file.", "Choose another name.")
+        return target
+
 
 @frozen
 class SessionExports:
@@ -85,7 +95,7 @@ class SessionExports:
     async def chart(self, chart: Chart, path: str, *, confirmed: bool = False) -> ExportedFile:
         format = picture_format(path)
         target = await self._target(path, confirmed=confirmed)
-        async with self.analysis.charts.picture(chart, format) as file:
+        async with self.analysis.picture(chart, format) as file:
             return await self._placed(file, target, confirmed=confirmed)
 
     async def _target(self, path: str, *, confirmed: bool) -> Path:
@@ -102,23 +112,18 @@ class SessionExports:
     async def report(
         self, path: str, *, title: str, confirmed: bool = False, on_progress: Listener | None = None
     ) -> ExportedFile:
-        from ba_tui.features.data.tools.reports import (  # noqa: PLC0415 - few sessions export a report
-            ReportWriter,
-            check_format,
-            data_folder,
-            reported_session,
-        )
+        from ba_tui.features.data.tools import reports  # noqa: PLC0415 - few sessions export a report
 
-        check_format(Path(path))
+        reports.check_format(Path(path))
         target = await asyncio.to_thread(self.rules.target, path)
         shown = self.rules.workspace.shown(target)
-        beside = data_folder(target)
+        beside = reports.data_folder(target)
         for each in (target, *((beside,) if beside.exists() else ())):
             if not confirmed and (why := await asyncio.to_thread(self.rules.concern, each)):
                 raise NeedsConfirmation(f"{self.rules.workspace.shown(each)} {why}.")
-        said = await asyncio.to_thread(reported_session, title, await self.history())
+        said = await asyncio.to_thread(reports.said_in, title, await self.history())
         with scratch("report") as made:
-            files = await ReportWriter(self.analysis).write(said, target, made, on_progress)
+            files = await reports.write_report(self.analysis, said, target, made, on_progress)
             size = await asyncio.to_thread(
                 place_together, files, self.rules.ahead, "the export of a report", self.rules.workspace.shown
             )
@@ -133,46 +138,19 @@ _COPY = regex(
 )
 
 
-@frozen
-class CopyTo:
-    """A parsed COPY: the rows of ``query`` go to ``file``."""
-
-    query: str
-    file: str
-
-
-def copy_to(sql: str) -> CopyTo | None:
-    """Parse a COPY … TO; None for other statements, including COPY with further options."""
+def copy_to(sql: str) -> tuple[str, str] | None:
+    """Parse a COPY … TO into the query of its rows and its file; None for other statements, including COPY with further
+    options."""
     found = _COPY.fullmatch(sql)
     if found is None or (found["format"] and not found["file"].lower().endswith(f".{found['format'].lower()}")):
         return None
-    return CopyTo(found["query"] or f"FROM {found['table']}", found["file"])
+    return found["query"] or f"FROM {found['table']}", found["file"]
 
 
-@frozen
-class CopyExports:
-    """Writes results of ``analysis`` to new files that ``rules`` allow."""
-
-    analysis: Analysis
-    rules: ExportRules
-
-    def checked(self, copy: CopyTo) -> Path:
-        """Return the path to write. Blocks.
-
-        Raises:
-            UsageError: the ending is unknown, the path is denied, or the file exists.
-        """
-        _format(copy.file, FORMATS)
-        target = self.rules.target(copy.file)
-        if target.exists() or target.is_symlink():
-            shown = self.rules.workspace.shown(target)
-            raise UsageError(f"{shown} exists already, and a query replaces no file.", "Choose another name.")
-        return target
-
-    async def write(self, copy: CopyTo, handle: str) -> str:
-        """Write the result ``handle`` and return a line for the model. Raises BaError."""
-        target = await asyncio.to_thread(self.checked, copy)
-        shown = self.rules.workspace.shown(target)
-        async with self.analysis.exported(handle, FORMATS[target.suffix.lower()]) as file:
-            size = await asyncio.to_thread(place_file, file, target, overwrite=False, shown=shown)
-        return f"Written to {shown} ({byte_size(size)})."
+async def write_copy(analysis: Analysis, rules: ExportRules, path: str, handle: str) -> str:
+    """Write the result ``handle`` to a new file and return a line for the model. Raises BaError."""
+    target = await asyncio.to_thread(rules.new_file, path)
+    shown = rules.workspace.shown(target)
+    async with analysis.exported(handle, FORMATS[target.suffix.lower()]) as file:
+        size = await asyncio.to_thread(place_file, file, target, overwrite=False, shown=shown)
+    return f"Written to {shown} ({byte_size(size)})."

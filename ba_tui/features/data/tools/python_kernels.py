@@ -75,7 +75,7 @@ def python_result(ran: CallResult, call: PythonCall, modalities: Modalities) -> 
     if ran.error and not ran.late:
         body = "\n".join(filter(None, (body, ran.error.short)))
     notes = [*_hints(ran, call), *_files(ran, pictures), *ran.notes, *([call.lost] if call.lost else [])]
-    notes += [_kept(each.handle, each.rows) for each in ran.kept]
+    notes += [f"kept as {each.handle}, {count(each.rows, 'row')}: query_data and ba.table read it" for each in ran.kept]
     text = "\n".join([body or "(no output)", *(f"[{note}]" for note in notes)])
     display = _display(ran, call, notes)
     if ran.late:
@@ -132,10 +132,6 @@ def _files(ran: CallResult, pictures: Sequence[ShownPicture]) -> Iterator[str]:
         )
         more = f" and {len(files) - MOST_FILES:,} more" if len(files) > MOST_FILES else ""
         yield f"written: {named}{more}"
-
-
-def _kept(handle: str, rows: int) -> str:
-    return f"kept as {handle}, {count(rows, 'row')}: query_data and ba.table read it"
 
 
 def _display(ran: CallResult, call: PythonCall, notes: Sequence[str]) -> Display:
@@ -352,7 +348,7 @@ class SessionPython:
 
     async def state(self) -> PythonState:
         kernel = self.kernels.main
-        found = await asyncio.to_thread(self._written)
+        found = await asyncio.to_thread(files_in, self.kernels.place.files)
         files = tuple(PythonFile(name, size) for name, (size, _) in found.items())
         if not kernel.running:
             return PythonState(files=files)
@@ -374,16 +370,12 @@ class SessionPython:
     async def save(self, name: str, path: str = "") -> PythonFile:
         return await asyncio.to_thread(self._saved, name, path)
 
-    def _written(self) -> Mapping[str, tuple[int, int]]:
-        """Return size and modification time of the files written by Python."""
-        return files_in(self.kernels.place.files)
-
     def _saved(self, name: str, path: str) -> PythonFile:
         target = self.rules.target(path or Path(name).name)
         shown = self.rules.workspace.shown(target)
         if why := self.rules.concern(target):
             raise UsageError(f"{shown} {why}.", "Name a new file in this folder: /python save FILE PATH")
-        if name not in self._written():
+        if name not in files_in(self.kernels.place.files):
             raise UsageError(f"Python has written no file {name!r}.", "/python lists the files.")
         # Copied first: running code could replace the file by a link.
         source = Path(os.path.realpath(self.kernels.place.files)) / name

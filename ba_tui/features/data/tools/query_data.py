@@ -18,7 +18,7 @@ from ba_tui.core.results import Chart, ChartRequest, Display, PictureFormat, Pro
 from ba_tui.core.text.wording import byte_size, clipped, correction, count, one_line
 from ba_tui.core.tool import Call, Concern, OutputLevel, Tool
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.calendars import CalendarSpan, calendar_query
+from ba_tui.features.data.analysis.calendars import calendar_query
 from ba_tui.features.data.analysis.card import card
 from ba_tui.features.data.analysis.charts import description
 from ba_tui.features.data.analysis.comparison import Comparison, comparison_lines
@@ -28,8 +28,8 @@ from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.features.data.analysis.forecast import ForecastRequest, forecast
 from ba_tui.features.data.analysis.metric_queries import MetricFinding, differences, expanded_query, offer
 from ba_tui.features.data.analysis.metrics import Metrics
-from ba_tui.features.data.tools.exports import CopyExports, copy_to, picture_format
-from ba_tui.features.data.tools.masking import ColumnMasks
+from ba_tui.features.data.tools.data_access import ColumnMasks
+from ba_tui.features.data.tools.exports import ExportRules, copy_to, picture_format, write_copy
 from ba_tui.features.data.tools.sources import SourceQueries
 from ba_tui.permissions.paths import Workspace, is_secret
 from ba_tui.processes.values import WorkerSettings
@@ -52,15 +52,15 @@ REST = "[… more: query this result with LIMIT and OFFSET]"
 @frozen
 class QueryContext:
     """Dependencies of queries: the ``files`` that may be read, ``concern`` which returns why the user must approve
-    reading the files of a query, the ``sources``, the ``masking`` of personal values, and the agreed ``metrics``
-    that queries use by name."""
+    reading the files of a query, the ``sources``, the ``masking`` of personal values, the rules of ``exports``, and the
+    agreed ``metrics`` that queries use by name."""
 
     analysis: Analysis
     files: DataFiles
     concern: Concern
     sources: SourceQueries
     masking: ColumnMasks
-    copying: CopyExports
+    exports: ExportRules
     metrics: Metrics
 
     async def expanded(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,9 +72,10 @@ class QueryContext:
         if args.get("source"):
             return await self.sources.run(args, on_progress), ""
         if copy := copy_to(args["sql"]):
-            await asyncio.to_thread(self.copying.checked, copy)
-            result = await self.analysis.query(copy.query, on_progress=on_progress)
-            return result, await self.copying.write(copy, result.handle)
+            rows, file = copy
+            await asyncio.to_thread(self.exports.new_file, file)
+            result = await self.analysis.query(rows, on_progress=on_progress)
+            return result, await write_copy(self.analysis, self.exports, file, result.handle)
         return await self.analysis.query(args["sql"], on_progress=on_progress), ""
 
     async def check(self, args: Mapping[str, Any]) -> None:
@@ -83,8 +84,8 @@ class QueryContext:
             await self.sources.writes(args)
             return
         if copy := copy_to(args["sql"]):
-            await asyncio.to_thread(self.copying.checked, copy)
-        for statement in await self.analysis.statements(copy.query if copy else args["sql"]):
+            await asyncio.to_thread(self.exports.new_file, copy[1])
+        for statement in await self.analysis.statements(copy[0] if copy else args["sql"]):
             if statement.kind == "other":
                 hint = statement.instead or READS
                 raise ToolFailure("permission_denied", f"This statement is not run: {statement.why}.", hint)
@@ -99,7 +100,7 @@ def query_data_tool(definition: Definition, context: QueryContext) -> Tool:
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         query = await context.expanded(args)
         result, written = await context.run(query, reporter(call.report))
-        found = await asyncio.to_thread(_differences, query["sql"], metrics)
+        found = await asyncio.to_thread(lambda: differences(query["sql"], metrics.usable()))
         remarks = (f"{each.title}. {each.why}{f' Compare: {each.proof}' if each.proof else ''}" for each in found)
         masked = await context.masking.masked(result)
         return ToolResult(
@@ -132,10 +133,6 @@ def described_query(definition: Definition, queries: SourceQueries, metrics: Met
     described = _with_sources(definition, queries)
     usable = metrics.usable()
     return replace(described, description=f"{described.description}{offer(usable)}") if usable else described
-
-
-def _differences(sql: str, metrics: Metrics) -> tuple[MetricFinding, ...]:
-    return differences(sql, metrics.usable())
 
 
 def target(args: Mapping[str, Any]) -> str:
@@ -294,14 +291,11 @@ def quality_text(profiles: Sequence[DatasetProfile]) -> str:
         size = count(profile.dataset.rows, "row")
         said = count(len(findings), "finding") if findings else "nothing was found wrong"
         lines.append(f"{profile.dataset.name}: {size}, {said}.")
-        lines += [finding_line(each) for each in findings]
+        lines += [
+            f"- {each.trap}: {one_line(each.message, LINE)} Proof: {one_line(each.proof, LINE)}" for each in findings
+        ]
         lines += [one_line(note, LINE) for note in profile.notes]
     return "\n".join(lines) or "There are no tables. Name a file."
-
-
-def finding_line(finding: TrapFinding) -> str:
-    """Return a finding with its kind and its proof."""
-    return f"- {finding.trap}: {one_line(finding.message, LINE)} Proof: {one_line(finding.proof, LINE)}"
 
 
 # One tool for all operations: its schema takes a third fewer tokens than five (540 and 760), and small models choose
@@ -325,20 +319,8 @@ TAKES: Mapping[str, Sequence[str]] = {
 }
 
 
-@frozen
-class AnalysisPlace:
-    """Dependencies of the operations: the ``engine``, settings of the ``worker`` for forecasts, the ``share`` of values
-    in profiles, and the month in which a fiscal year starts."""
-
-    engine: Analysis
-    worker: WorkerSettings
-    share: Share
-    fiscal_start: int
-
-
-def analyse_data_tool(definition: Definition, place: AnalysisPlace, concern: Concern) -> Tool:
+def analyse_data_tool(definition: Definition, each: DataOperations, concern: Concern) -> Tool:
     """Return the tool. ``concern`` returns why the user must approve reading the files that a call names."""
-    each = _Operations(place)
     operations: Mapping[str, Callable[[Mapping[str, Any], Listener], Awaitable[ToolResult]]] = {
         "profile": each.profile,
         "compare": each.compare,
@@ -362,11 +344,7 @@ def analyse_data_tool(definition: Definition, place: AnalysisPlace, concern: Con
 
 
 def operation_arguments(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of the operation.
-
-    Raises:
-        ToolFailure: one is missing, or the operation does not take it.
-    """
+    """Return the arguments of the operation. Raises ToolFailure: one is missing, or the operation does not take it."""
     operation: str = args["operation"]
     arguments = {name: value for name, value in args.items() if name != "operation" and value not in ("", [], None)}
     needed, taken = NEEDS[operation], (*NEEDS[operation], *TAKES[operation])
@@ -381,18 +359,24 @@ def operation_arguments(args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @frozen
-class _Operations:
-    place: AnalysisPlace
+class DataOperations:
+    """The operations of the tool on the ``engine``. ``worker``: settings of the helper for forecasts; ``share``: of
+    values in profiles; ``fiscal_start``: the month in which a fiscal year starts."""
+
+    engine: Analysis
+    worker: WorkerSettings
+    share: Share
+    fiscal_start: int
 
     async def profile(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
         table = await self._table(arguments["table"], listener)
-        profile = await self.place.engine.profile(table, on_progress=listener)
+        profile = await self.engine.profile(table, on_progress=listener)
         size = f"{count(profile.dataset.rows, 'row')}, {count(len(profile.columns), 'column')}"
-        return ToolResult(card(profile, self.place.share), summary=f"{table} · {size}", kind="table")
+        return ToolResult(card(profile, self.share), summary=f"{table} · {size}", kind="table")
 
     async def compare(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
         left, right = [await self._table(arguments[name], listener) for name in ("table", "other")]
-        found = await self.place.engine.derived.compare(
+        found = await self.engine.compare(
             left, right, arguments.get("keys", ()), tolerance=arguments.get("tolerance", 0.0), on_progress=listener
         )
         return compared_result(found)
@@ -401,14 +385,14 @@ class _Operations:
         table = await self._table(arguments["table"], listener)
         columns, values = arguments.get("columns", ()), arguments.get("values", "")
         aggregate = arguments.get("aggregate", "sum" if values else "count")
-        return _of(await self.place.engine.derived.pivot(table, arguments["rows"], columns, values, aggregate))
+        return _of(await self.engine.pivot(table, arguments["rows"], columns, values, aggregate))
 
     async def forecast(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
         table = await self._table(arguments["table"], listener)
         date, values, periods = (arguments[name] for name in ("date", "values", "periods"))
         step, aggregate = arguments.get("step"), arguments.get("aggregate", "sum")
         request = ForecastRequest(table, date, values, periods, step, aggregate)
-        made = await forecast(self.place.engine, self.place.worker, request, listener)
+        made = await forecast(self.engine, self.worker, request, listener)
         handle = made.result.handle
         lines = [
             made.line,
@@ -419,17 +403,17 @@ class _Operations:
         return _of(made.result, "\n".join(lines), f"{count(len(made.ahead.rows), made.step)} ahead")
 
     async def calendar(self, arguments: Mapping[str, Any], listener: Listener) -> ToolResult:
-        fiscal = arguments.get("fiscal_start", self.place.fiscal_start)
-        span = CalendarSpan(arguments["start"], arguments["end"], arguments.get("country", ""), fiscal)
-        sql = await asyncio.to_thread(calendar_query, span)
-        return _of(await self.place.engine.query(sql, on_progress=listener))
+        start, end, country = arguments["start"], arguments["end"], arguments.get("country", "")
+        fiscal = arguments.get("fiscal_start", self.fiscal_start)
+        sql = await asyncio.to_thread(calendar_query, start, end, country, fiscal)
+        return _of(await self.engine.query(sql, on_progress=listener))
 
     async def _table(self, name: str, listener: Listener) -> str:
         """Return the name of the table, registering a file first."""
         if not _is_file(name):
             return name
         source, _, part = name.partition("#")
-        names = [each.name for each in await self.place.engine.register(source, part=part, on_progress=listener)]
+        names = [each.name for each in await self.engine.register(source, part=part, on_progress=listener)]
         if len(names) > 1:
             raise ToolFailure(
                 "validation_error", f"{source} holds several tables.", f"Name one of them: {', '.join(names[:12])}."
@@ -471,13 +455,13 @@ def chart_tool(definition: Definition, analysis: Analysis, workspace: Workspace,
     async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
         wanted = chart_request(args)
         try:
-            chart = await analysis.charts.compute(wanted, on_progress=reporter(call.report))
+            chart = await analysis.chart(wanted, on_progress=reporter(call.report))
         except UnknownTable:
             if not dataset_kind(wanted.data):
                 raise
             (dataset, *_) = await analysis.register(wanted.data, on_progress=reporter(call.report))
             named = chart_request({**args, "data": dataset.name})
-            chart = await analysis.charts.compute(named, on_progress=reporter(call.report))
+            chart = await analysis.chart(named, on_progress=reporter(call.report))
         text = f"{description(chart)}\nThe user sees the chart."
         if path := args.get(SAVE):
             shown, size = await _save(chart, path)
@@ -490,7 +474,7 @@ def chart_tool(definition: Definition, analysis: Analysis, workspace: Workspace,
         shown = workspace.shown(target)
         if is_secret(target):
             raise ToolFailure("permission_denied", f"{shown} is a file for secrets.", "Choose another name.")
-        async with analysis.charts.picture(chart, _format(path)) as file:
+        async with analysis.picture(chart, _format(path)) as file:
             return shown, await asyncio.to_thread(place_file, file, target, overwrite=True, shown=shown)
 
     async def preview(args: Mapping[str, Any]) -> Display | None:

@@ -18,20 +18,23 @@ from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
-from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
-from ba_tui.features.data.analysis.reports.documents import (
+from ba_tui.features.data.analysis.report import (
+    Report,
+    ReportFigure,
+    ReportSection,
     appendix,
     chart_lines,
+    gather_report,
     heading,
     markdown,
     notebook,
     origin,
     prompt_lines,
     script,
+    store_data,
 )
-from ba_tui.features.data.analysis.reports.values import Report, ReportFigure, ReportSection, gather_report, store_data
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.plotting.canvas import safe
 from ba_tui.sessions.exports.document import answers
@@ -43,17 +46,9 @@ PROGRAMS = (".ipynb", ".py")
 """They need a folder of data next to them."""
 
 
-@frozen
-class ReportedSession:
-    """Questions and answers of a session without secrets, and the figures of answers that occur in results."""
-
-    title: str
-    sections: tuple[ReportSection, ...]
-    figures: tuple[ReportFigure, ...] = ()
-
-
-def reported_session(title: str, events: Iterable[Event]) -> ReportedSession:
-    """Return the questions and answers of a session. Iterates ``events`` twice. Blocks."""
+def said_in(title: str, events: Iterable[Event]) -> tuple[str, tuple[ReportSection, ...], tuple[ReportFigure, ...]]:
+    """Return the title, the questions and answers of a session without secrets, and the figures of answers that occur
+    in results. Iterates ``events`` twice. Blocks."""
 
     def hide(text: str) -> str:
         return redact(redacted(text))
@@ -61,7 +56,7 @@ def reported_session(title: str, events: Iterable[Event]) -> ReportedSession:
     found = answers(events, hide)
     sections = tuple(ReportSection(each.prompt, each.answer, each.at, charts=each.charts) for each in found)
     figures = dict.fromkeys(cell for each in found for cell in _cells(each.figures, hide))
-    return ReportedSession(paintable(hide(title)), sections, tuple(figures))
+    return paintable(hide(title)), sections, tuple(figures)
 
 
 def _cells(report: FigureReport, hide: Callable[[str], str]) -> Iterator[ReportFigure]:
@@ -84,49 +79,47 @@ def data_folder(target: Path) -> Path:
     return target.with_name(f"{target.stem}-data")
 
 
-@frozen
-class ReportWriter:
-    """Writes reports of the results of ``analysis``."""
+async def write_report(
+    analysis: Analysis,
+    said: tuple[str, tuple[ReportSection, ...], tuple[ReportFigure, ...]],
+    target: Path,
+    into: Path,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Sequence[tuple[Path, Path]]:
+    """Write the files of the report ``target`` on what ``said_in`` returned into the empty folder ``into``. Return each
+    with its final path, the report last. Raises BaError, OSError."""
+    report = await gather_report(analysis, *said, target.parent)
+    found: list[tuple[Path, Path]] = []
+    kind = target.suffix.lower()
+    if kind in PROGRAMS:
+        if not report.results:
+            raise UsageError("This session has no results that could run again.", "Write .md or .html instead.")
+        data = into / "data"
+        data.mkdir()
+        await store_data(analysis, report, data, on_progress)
+        found += [(each, data_folder(target) / each.name) for each in sorted(data.iterdir())]
+    made = into / f"report{kind}"
+    pictures = await _pictures(analysis, report, on_progress) if kind == ".html" else ()
+    text = await asyncio.to_thread(_text, report, target, pictures)
+    await asyncio.to_thread(made.write_text, text, "utf-8", "replace")
+    return [*found, (made, target)]
 
-    analysis: Analysis
 
-    async def write(
-        self,
-        said: ReportedSession,
-        target: Path,
-        into: Path,
-        on_progress: Callable[[Progress], None] | None = None,
-    ) -> Sequence[tuple[Path, Path]]:
-        """Write the files of the report ``target`` into the empty folder ``into``. Return each with its final path, the
-        report last. Raises BaError, OSError."""
-        report = await gather_report(self.analysis, said.title, said.sections, said.figures, target.parent)
-        found: list[tuple[Path, Path]] = []
-        if target.suffix.lower() in PROGRAMS:
-            if not report.results:
-                raise UsageError("This session has no results that could run again.", "Write .md or .html instead.")
-            data = into / "data"
-            data.mkdir()
-            await store_data(self.analysis, report, data, on_progress)
-            found += [(each, data_folder(target) / each.name) for each in sorted(data.iterdir())]
-        made = into / f"report{target.suffix.lower()}"
-        pictures = await self._pictures(report, on_progress) if target.suffix.lower() == ".html" else ()
-        text = await asyncio.to_thread(_text, report, target, pictures)
-        await asyncio.to_thread(made.write_text, text, "utf-8", "replace")
-        return [*found, (made, target)]
-
-    async def _pictures(self, report: Report, on_progress: Callable[[Progress], None] | None) -> Sequence[bytes]:
-        """Return the charts in order as SVG; empty for one that can't be drawn, which is shown as text instead."""
-        charts = [chart for section in report.sections for chart in section.charts]
-        found: list[bytes] = []
-        for number, chart in enumerate(charts):
-            if on_progress:
-                on_progress(Progress("drawing charts", number / len(charts)))
-            try:
-                async with self.analysis.charts.picture(chart, "svg") as file:
-                    found.append(await asyncio.to_thread(file.read_bytes))
-            except AnalysisError:
-                found.append(b"")
-        return found
+async def _pictures(
+    analysis: Analysis, report: Report, on_progress: Callable[[Progress], None] | None
+) -> Sequence[bytes]:
+    """Return the charts in order as SVG; empty for one that can't be drawn, which is shown as text instead."""
+    charts = [chart for section in report.sections for chart in section.charts]
+    found: list[bytes] = []
+    for number, chart in enumerate(charts):
+        if on_progress:
+            on_progress(Progress("drawing charts", number / len(charts)))
+        try:
+            async with analysis.picture(chart, "svg") as file:
+                found.append(await asyncio.to_thread(file.read_bytes))
+        except AnalysisError:
+            found.append(b"")
+    return found
 
 
 def _text(report: Report, target: Path, pictures: Sequence[bytes]) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -41,6 +42,8 @@ _METRICS = listed(
     "kurtosis top freq first last mode total errors warnings passed failed"
 )
 _METRIC_FORM = regex(r"(?:p|q)?\d{1,2}(?:\.\d+)?%?$")
+MOST_SUMMED = 100
+"""Most rows of a table in which rows that sum up others are found by their values."""
 _VALUE_HEADERS = listed("value values wert werte valeur valor 值 数值 値 result")
 _KEY_HEADERS = listed(
     "metric metrics statistic stat measure key name field property attribute kennzahl metrik 指标 項目 item variable"
@@ -190,14 +193,42 @@ def _table(call: str, names: Sequence[str], rows: Sequence[_BodyRow], offset: in
         return None
     texts = tuple((*label, row.section) if row.section else label for label, row in zip(labels, rows, strict=True))
     words = tuple(word for column in columns if column.numbers * 2 < len(rows) for word in words_of(column.name))
-    totals = frozenset(at for at, label in enumerate(texts) if label and is_total(label[0]))
-    return Table(call, tuple(made), texts, tuple(moments), totals, False, words, len(names))
+    totals = {at for at, label in enumerate(texts) if label and is_total(label[0])} | _sums(
+        [each.values for each in made]
+    )
+    return Table(call, tuple(made), texts, tuple(moments), frozenset(totals), False, words, len(names))
 
 
 def _is_percent(reads: Sequence[Read | None]) -> bool:
     """Return whether all numbers of a row are percentages: these are never reckoned together with amounts."""
     held = [read for read in reads if read]
     return len(reads) > 1 and 2 * sum(read.unit is PERCENT for read in held) > len(held)
+
+
+def _sums(columns: Sequence[Sequence[float]]) -> set[int]:
+    """Return the rows that are the sums of at least two rows right above them, in every column of several."""
+    if len(columns) < 2 or not 2 < len(columns[0]) <= MOST_SUMMED:
+        return set()
+    found: set[int] = set()
+    for row in range(2, len(columns[0])):
+        held = [column for column in columns if column[row] == column[row]]
+        sums = [0.0] * len(held)
+        if len(held) < 2 or not all(column[row] for column in held):
+            continue
+        for first in reversed(range(row)):
+            if first in found:
+                break
+            sums = [
+                so_far + (column[first] if column[first] == column[first] else 0.0)
+                for so_far, column in zip(sums, held, strict=True)
+            ]
+            if row - first > 1 and all(
+                math.isclose(so_far, column[row], rel_tol=1e-9, abs_tol=1e-6)
+                for so_far, column in zip(sums, held, strict=True)
+            ):
+                found.add(row)
+                break
+    return found
 
 
 def is_total(label: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ba_tui.core.values import frozen
@@ -312,14 +312,7 @@ def cells(weighing: Explanations, evidence: Evidence, found: Candidate, operatio
 
 LARGEST_COUNT = 100_000
 MEANT = 0.4
-"""Columns less probable than this part of the likeliest one are not compared with limits."""
-COMPARED = 0.3
-"""That a count is of the rows above or below a limit, where a number and such a word are said."""
-_ABOVE = listed(
-    "über over above exceed exceeded exceeds greater larger higher least reached reach reaches passed pass erreicht "
-    "erreichten 高 超 达 dessus encima 上 以上"
-)
-_BELOW = listed("unter below under less fewer fail failed missed 低 不 dessous debajo 下 以下")
+"""Columns less probable than this part of the likeliest one are not compared with their mean."""
 
 
 def may_count(figure: Figure) -> bool:
@@ -329,39 +322,34 @@ def may_count(figure: Figure) -> bool:
 
 
 class CountCandidates:
-    """The counts that a figure may be. ``before`` is the word before it, ``limits`` the numbers that rows may be
-    compared with: the user's, and those of the same sentence."""
+    """The counts that a figure may be. ``before`` is the word before it."""
 
-    def __init__(self, weighing: Explanations, scope: Scope, before: str, limits: Sequence[float]) -> None:
+    def __init__(self, weighing: Explanations, scope: Scope, before: str) -> None:
         self.weighing = weighing
         self.figure = weighing.figure
         self.value = int(self.figure.value)
         self.before = before
-        self.limits = limits
         around = scope.near.hints | scope.sentence.hints
-        self.mean = "mean" in around
-        up = "up" in around or bool(scope.sentence.words & _ABOVE)
-        down = "down" in around or bool(scope.sentence.words & _BELOW)
-        self.sides = (1,) * up + (-1,) * down
+        mean = "mean" in around
+        self.sides = [side for side, hint in ((1, "up"), (-1, "down")) if mean and hint in around]
         self.kinds = _kinds_of(self.figure.noun)
         self.asked = "counting" in around
-        self.names = scope.sentence.names
 
-    def all(self, found: Candidate, operations: Mapping[str, float], by_name: Mapping[str, tuple[int, ...]]) -> None:
-        """Collect the counts of one table; ``by_name`` are its rows by what an answer may call them."""
+    def all(self, found: Candidate, operations: Mapping[str, float], below: Collection[int]) -> None:
+        """Collect the counts of one table; ``below`` are the numbers of rows below headings that the sentence says."""
         prior, table, focus, number = found.likely, found.table, found.focus, found.number
         rows = table.rows - len(table.totals)
         self.weighing.work += table.rows * table.width // 8
         if self.value == rows > 1 and not table.loose:
             self._add(prior * operations.get("count", 0.0) * self._counted(table), "rows", number)
-        if self.asked and not table.loose and not table.lines:
-            self._grouped(prior * operations.get("count", 0.0), number, by_name)
+        if self.asked and self.value in below:
+            self._add(prior * 0.6, "rows below a heading", number)
         if self.figure.noun and focus.rows.near and self.value == len(focus.rows.near) > 1 and not table.loose:
             self._add(prior * 0.2, "rows named so", number)
         if "columns" in self.kinds and self.value == table.width:
             self._add(prior * operations.get("count", 0.0) * 0.5, "columns", number)
         if rows > 2:
-            self.compared(found, operations)
+            self.beside_mean(found, operations)
             self._steps(prior, table, focus, number)
         years = [int(moment[:4]) for moment in table.moments if moment[:4].isdigit()]
         if len(years) > 1 and (self.figure.unit or "年" in self.figure.noun):
@@ -371,13 +359,6 @@ class CountCandidates:
             named = {int(table.moments[row][:4]) for row in focus.rows.named if table.moments[row][:4].isdigit()}
             if len(named) == 2 and self.value == max(named) - min(named):
                 self._add(prior * 0.3, "span", number)
-
-    def _grouped(self, prior: float, number: int, by_name: Mapping[str, tuple[int, ...]]) -> None:
-        """Collect the rows that share a name which the sentence says, such as that of the heading above them."""
-        groups = {by_name[name] for name in self.names if len(by_name.get(name, ())) > 1}
-        for rows in groups:
-            if self.value == len(rows):
-                self._add(prior * 0.6 / len(groups), "rows named so", number)
 
     def _add(self, probability: float, name: str, number: int, at: int = -1) -> None:
         self.weighing.add(probability, Recipe("count", name, number, (at,), float(self.value)))
@@ -401,28 +382,19 @@ class CountCandidates:
                 return 0.8
         return 0.3 if self.before in ALL else 0.02
 
-    def compared(self, found: Candidate, operations: Mapping[str, float]) -> None:
-        """Collect the rows above or below the mean, where the words speak of it, or a limit."""
-        prior, table, focus, number = found.likely, found.table, found.focus, found.number
+    def beside_mean(self, found: Candidate, operations: Mapping[str, float]) -> None:
+        """Collect the rows above or below the mean, where the words speak of it."""
+        table, focus, number = found.table, found.focus, found.number
         most = max(focus.columns, default=0.0)
-        limits = {limit / scale for limit in self.limits for scale in {1.0, table.scale}}
-        for at, column in enumerate(table.columns):
+        for at, column in enumerate(table.columns if self.sides else ()):
             values = _values(column, table)
             if focus.columns[at] < MEANT * most or column.time or len(values) < (3 if number < TURNED else 2):
                 continue
+            mean = sum(values) / len(values)
             for side in self.sides:
-                name = "above" if side > 0 else "below"
-                mean = sum(values) / len(values)
-                if self.mean and self.value == sum((value - mean) * side > 0 for value in values):
-                    self._add(prior * operations.get("above", 0.0) * focus.columns[at], f"{name} the mean", number, at)
-                for limit in limits:
-                    inside = min(values) / 3 <= limit <= 3 * max(values)
-                    if inside and self.value in (
-                        sum((v - limit) * side > 0 for v in values),
-                        sum((v - limit) * side >= 0 for v in values),
-                    ):
-                        likely = prior * COMPARED * focus.columns[at] / len(self.limits)
-                        self._add(likely, f"{name} {limit:g}", number, at)
+                if self.value == sum((value - mean) * side > 0 for value in values):
+                    likely = found.likely * operations.get("above", 0.0) * focus.columns[at]
+                    self._add(likely, f"{'above' if side > 0 else 'below'} the mean", number, at)
 
     def _steps(self, prior: float, table: Table, focus: Focus, number: int) -> None:
         """Rises or falls from one date to the next, where the noun counts them."""

@@ -29,11 +29,11 @@ from ba_tui.core.text.wording import count, one_line, sentence
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
 from ba_tui.features.mcp.client.definitions import plain_text
+from ba_tui.features.mcp.client.host import ServerHost
 from ba_tui.features.mcp.client.incoming import ServerMessages
-from ba_tui.features.mcp.client.limits import ServerLog
 from ba_tui.features.mcp.client.requests import ServerRequests
 from ba_tui.features.mcp.client.transports import SseClient, WatchedTransport, over_http, stdio
-from ba_tui.features.mcp.client.values import RemotePart, RemoteResult, ServerMeans, ServerOffer
+from ba_tui.features.mcp.client.values import RemotePart, RemoteResult, ServerLog, ServerOffer
 
 
 @frozen
@@ -47,8 +47,7 @@ class Seen:
 
 def failure(error: BaseException, seen: Seen, what: str = "") -> BaError:
     """Return ``error`` as an error of ours: what happened, and what to do. ``what`` failed; empty for the connection
-    itself.
-    """
+    itself."""
     error = _innermost(error)
     if isinstance(error, BaError):
         return error
@@ -179,20 +178,19 @@ UNFINISHED_SECONDS = 5.0
 
 class Connection:
     """A connection. ``ended`` is called with the reason when the server ends it; ``changed`` when the server reports
-    changed offers.
-    """
+    changed offers."""
 
     def __init__(
         self,
         config: ServerConfig,
-        means: ServerMeans,
+        host: ServerHost,
         log: ServerLog,
         ended: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
-        self._config, self._means, self._log = config, means, log
+        self._config, self._host, self._log = config, host, log
         self._on_end, self._changed = ended, changed
-        self.requests = ServerRequests(config.name, means.roots, means.sample if config.sampling else None)
+        self.requests = ServerRequests(config.name, host.roots, host.sample if config.sampling else None)
         self._incoming = ServerMessages(log, PROBE_SECONDS)
         self._watched: WatchedTransport | None = None
         self._client: Client | None = None
@@ -353,7 +351,7 @@ class Connection:
             cache=None,
             log_level="info",
             elicitation_callback=self.requests.elicit,
-            sampling_callback=self.requests.sample if self._config.sampling and self._means.sample else None,
+            sampling_callback=self.requests.sample if self._config.sampling and self._host.sample else None,
             list_roots_callback=self.requests.roots,
             logging_callback=self._logged,
             message_handler=self._heard,
@@ -364,19 +362,17 @@ class Connection:
     async def _transport(self) -> AsyncGenerator[Any]:
         config = self._config
         if config.transport == "stdio":
-            program = await self._means.program(config, self.requests.current)
+            program = await self._host.program(config, self.requests.current)
             patience = min(UNFINISHED_SECONDS, config.call_timeout / 4)
             async with stdio(program, self._incoming, patience, self._ended) as streams:
                 yield streams
             return
-        logins = self._means.logins
-        auth = await logins.auth(config) if logins else None
         one_stream = config.transport == "sse"
-        self._watched = WatchedTransport(await self._means.http(config), self._incoming, one_stream=one_stream)
+        self._watched = WatchedTransport(await self._host.http(config), self._incoming, one_stream=one_stream)
         options: dict[str, Any] = {
             "transport": self._watched,
             "headers": {"User-Agent": f"ba/{__version__}", **config.headers},
-            "auth": auth,
+            "auth": await self._host.auth(config),
             "timeout": httpx2.Timeout(30.0, read=300.0),
             "trust_env": False,
         }

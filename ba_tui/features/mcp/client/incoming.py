@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, one_line
-from ba_tui.features.mcp.client.limits import MESSAGE_BYTES, ServerLog, answered_id
+from ba_tui.features.mcp.client.values import MESSAGE_BYTES, ServerLog, answered_id
 from ba_tui.processes.duplex import ENDS_BYTES
 
 LISTINGS = {
@@ -38,10 +38,7 @@ NAME_CHARS, WHY_CHARS = 80, 120
 
 def mended(method: str, result: dict[str, Any], version: str) -> list[str]:
     """Remove unreadable parts of a result, in place, because the SDK would refuse the whole result; return a line for
-    each.
-
-    An unreadable piece of content is replaced by a text that names it, so that the model knows of it as well.
-    """
+    each. An unreadable piece of content is replaced by a text that names it, so that the model knows of it as well."""
     handshake = version in HANDSHAKE_PROTOCOL_VERSIONS
     version = "2025-11-25" if handshake else LATEST_MODERN_VERSION
     if method in LISTINGS:
@@ -187,8 +184,7 @@ def _why(error: ValidationError, item: Any) -> str:
 @cache
 def _readers(method: str, key: str, version: str) -> tuple[TypeAdapter[Any], ...]:
     """Return the validators of items below ``key``: the SDK validates results by their version, then by a type for all
-    versions.
-    """
+    versions."""
     return tuple(
         TypeAdapter(get_args(field.annotation)[0])
         for known in (SERVER_RESULTS.get((method, version)), MONOLITH_RESULTS.get(method))
@@ -238,10 +234,8 @@ class Peek:
 
 
 class ServerMessages:
-    """The waiting requests of one connection, and the handling of unusable messages.
-
-    ``left_out``: a line for each unreadable item of its listings.
-    """
+    """The waiting requests of one connection, and the handling of unusable messages. ``left_out``: a line for each
+    unreadable item of its listings."""
 
     def __init__(self, log: ServerLog, probe_seconds: float) -> None:
         self.log, self.probe_seconds = log, probe_seconds

@@ -50,8 +50,7 @@ _PAGE = (
 
 class Redirect:
     """The redirect target of a login: a listener on a port of 127.0.0.1. It accepts only an answer with the ``state``
-    that was sent out, because any web page in the browser can send requests to it.
-    """
+    that was sent out, because any web page in the browser can send requests to it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -67,11 +66,8 @@ class Redirect:
         return f"http://{HOST}:{taken}{PATH}"
 
     async def answer(self) -> Mapping[str, str]:
-        """Wait for the authorization server's answer; return ``code``, and ``iss`` if it is given.
-
-        Raises:
-            McpError: the login was refused.
-        """
+        """Wait for the authorization server's answer; return ``code``, and ``iss`` if it is given. Raises McpError: the
+        login was refused."""
         found = await self._answer
         if error := found.get("error"):
             why = one_line(paintable(found.get("error_description") or error, newlines=False), 200)
@@ -143,7 +139,7 @@ logging.getLogger("mcp.client.auth.oauth2").disabled = True
 
 
 class OAuth:
-    """Logins with a token store; see ``logins.Logins``. ``http`` makes the client of a login."""
+    """Logins with a token store; ``http`` makes the client of a login."""
 
     def __init__(self, store: TokenStore, http: Http) -> None:
         self._store, self._http = store, http
@@ -154,11 +150,8 @@ class OAuth:
         return StoredLogin(config, Keeper(config, self._store, kept)) if kept.get("tokens") else None
 
     async def login(self, config: ServerConfig, show: Callable[[str], None]) -> None:
-        """Log in; ``show`` gets the address to open. Cancelling ends it.
-
-        Raises:
-            McpError: it failed, in one line. StorageError: the tokens can't be stored.
-        """
+        """Log in; ``show`` gets the address to open. Cancelling ends it. Raises McpError: it failed, in one line.
+        StorageError: the tokens can't be stored."""
         if config.transport == "stdio" or not config.url:
             raise McpError(f"{config.name} is a program: it needs no login.", "Its env holds what it needs.")
         if any(name.lower() == "authorization" for name in config.headers):
@@ -403,8 +396,7 @@ def demands_login(response: httpx2.Response) -> bool:
 
 def check_address(config: ServerConfig, address: str) -> None:
     """Raise McpError unless ``address`` is https, or is on this machine together with the server: a remote server must
-    not direct a login to a local service, nor any login over an unencrypted connection.
-    """
+    not direct a login to a local service, nor any login over an unencrypted connection."""
     parts, here = urlsplit(address), _is_here(urlsplit(config.url).hostname or "")
     near = _is_here(parts.hostname or "")
     web, plain = parts.scheme in {"https", "http"}, parts.scheme == "http"

@@ -260,8 +260,7 @@ _current: ContextVar[Call | None] = ContextVar("mcp_call", default=None)
 
 class ServerRequests:
     """The SDK callbacks of one connection. Questions are asked through the running call; without a call they are
-    declined.
-    """
+    declined."""
 
     def __init__(self, server: str, roots: Callable[[], Sequence[Path]], sample: Sample | None) -> None:
         self._server, self._roots, self._sample = server, roots, sample

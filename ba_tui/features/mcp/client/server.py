@@ -27,16 +27,16 @@ from ba_tui.core.ports.mcp import (
 )
 from ba_tui.core.text.wording import correction, one_line
 from ba_tui.core.tool import Call
-from ba_tui.features.mcp.client.approved import KnownServers
 from ba_tui.features.mcp.client.definitions import (
     INSTRUCTIONS_CHARS,
+    KnownServers,
     definition_text,
     plain_text,
     read_tools,
     server_names,
 )
-from ba_tui.features.mcp.client.limits import ServerLog
-from ba_tui.features.mcp.client.values import RemoteResult, ServerMeans
+from ba_tui.features.mcp.client.host import ServerHost, oauth
+from ba_tui.features.mcp.client.values import RemoteResult, ServerLog
 
 if TYPE_CHECKING:
     from ba_tui.features.mcp.client.connection import Connection
@@ -57,14 +57,12 @@ AGAIN = "Connect again: /mcp, or start a new session."
 
 
 class Server:
-    """One server. ``part``: its prefix in tool names. ``changed`` is called on the event loop when its
-    state changes.
-    """
+    """One server. ``part``: its prefix in tool names. ``changed`` is called on the loop when its state changes."""
 
-    def __init__(self, config: ServerConfig, part: str, means: ServerMeans, changed: Callable[[], None]) -> None:
+    def __init__(self, config: ServerConfig, part: str, host: ServerHost, changed: Callable[[], None]) -> None:
         self.config, self.part = config, part
-        self._means, self._tell = means, changed
-        self._kept = KnownServers(means.store, next(iter(means.roots()), None))
+        self._host, self._tell = host, changed
+        self._kept = KnownServers(host.store, next(iter(host.roots()), None))
         self._known = self._kept.read(config)
         self._log = ServerLog()
         self._phase: ServerPhase = "idle"
@@ -190,8 +188,7 @@ class Server:
         self, tool: str, args: Mapping[str, Any], call: Call, shown: RemoteTool | None = None
     ) -> RemoteResult:
         """Call a tool. A changed tool runs only if the user was ``shown`` this very definition, which approves it.
-        Raises McpError, ToolChanged.
-        """
+        Raises McpError, ToolChanged."""
         connection = await self.connect()
         if present := self._changed(tool):
             if present != shown:
@@ -230,7 +227,7 @@ class Server:
         self._stand("connecting")
         try:
             made = await asyncio.to_thread(importlib.import_module, "ba_tui.features.mcp.client.connection")
-            connection: Connection = made.Connection(self.config, self._means, self._log, self._lost, self._list_again)
+            connection: Connection = made.Connection(self.config, self._host, self._log, self._lost, self._list_again)
             await self._negotiated(connection)
             self._connection = connection
             await self._list(connection)
@@ -248,8 +245,7 @@ class Server:
 
     async def _negotiated(self, connection: Connection) -> None:
         """Open a connection. A server of an older protocol may exit at the probe of the newest one: it is then opened
-        with its own protocol.
-        """
+        with its own protocol."""
         try:
             await connection.open(spoken=self._known.protocol)
         except LoginNeeded:
@@ -372,17 +368,16 @@ def started(work: Callable[[], Awaitable[object]]) -> asyncio.Task[object]:
 
 class Servers:
     """All servers of a session by name, core.ports.mcp.McpServers. Nothing is started before ``begin`` or a call. Reads
-    the files of known servers.
-    """
+    the files of known servers."""
 
-    def __init__(self, configs: Sequence[ServerConfig], means: ServerMeans) -> None:
-        self._means = means
+    def __init__(self, configs: Sequence[ServerConfig], host: ServerHost) -> None:
+        self._host = host
         self._listeners: dict[object, Callable[[], None]] = {}
         self.version = 0
         """Grows whenever something changes that a list of tools shows."""
         parts = server_names([config.name for config in configs])
         self.each: Mapping[str, Server] = {
-            config.name: Server(config, parts[config.name], means, self._changed) for config in configs
+            config.name: Server(config, parts[config.name], host, self._changed) for config in configs
         }
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -430,8 +425,8 @@ class Servers:
             if not on:
                 await server.disconnect()
         self._changed()
-        if self._means.keep:
-            await asyncio.to_thread(self._means.keep, name, tool, on)
+        if self._host.keep:
+            await asyncio.to_thread(self._host.keep, name, tool, on)
 
     async def approve(self, name: str, tool: str) -> None:
         server = self._named(name)
@@ -445,16 +440,16 @@ class Servers:
         return self._named(name).logs()
 
     async def login(self, name: str, show: Callable[[str], None]) -> None:
-        server, logins = self._named(name), self._means.logins
-        if server.config.transport == "stdio" or logins is None:
+        server, tokens = self._named(name), self._host.tokens
+        if server.config.transport == "stdio" or tokens is None:
             raise McpError(f"The MCP server {name} takes no login.", "Only servers with an address do.")
-        await logins.login(server.config, show)
+        await (await oauth(tokens)).login(server.config, show)
         await server.reconnect()
 
     async def logout(self, name: str) -> None:
         server = self._named(name)
-        if self._means.logins:
-            await self._means.logins.logout(server.config)
+        if self._host.tokens:
+            await asyncio.to_thread(self._host.tokens.drop, server.config)
         await server.disconnect()
 
     async def close(self) -> None:

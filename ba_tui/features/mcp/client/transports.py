@@ -21,7 +21,7 @@ from pydantic_core import from_json
 from ba_tui.core.ports.mcp import ServerConfig
 from ba_tui.core.text.wording import byte_size, one_line
 from ba_tui.features.mcp.client.incoming import PROBE, TOO_LARGE, Peek, ServerMessages, described, why_unreadable
-from ba_tui.features.mcp.client.limits import MESSAGE_BYTES, Pace, answered_id
+from ba_tui.features.mcp.client.values import MESSAGE_BYTES, Pace, answered_id
 from ba_tui.processes.duplex import ENDS_BYTES, DuplexChild, LineEndless, LineTooLong, LineUnfinished
 from ba_tui.processes.values import Program
 
@@ -50,8 +50,7 @@ async def stdio(
     program: Program, incoming: ServerMessages, patience: float, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
     """Start ``program`` and communicate with it. ``patience``: seconds after which an unfinished line fails the waiting
-    requests. ``ended`` is called with the reason, in words. Raises OSError.
-    """
+    requests. ``ended`` is called with the reason, in words. Raises OSError."""
     child = await DuplexChild.start(program, incoming.log.hear, MESSAGE_BYTES)
     arriving, read = anyio.create_memory_object_stream[Item](0)
     write, leaving = anyio.create_memory_object_stream[SessionMessage](0)
@@ -193,8 +192,7 @@ async def over_http(
     config: ServerConfig, client: httpx2.AsyncClient, incoming: ServerMessages, ended: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Arriving, Leaving]]:
     """Communicate with the address of ``config`` through ``client``, which is closed at the end. ``ended`` is called
-    with the reason when the server closes its stream.
-    """
+    with the reason when the server closes its stream."""
 
     def given(
         headers: dict[str, str] | None = None,
@@ -309,8 +307,7 @@ class _EventBody(httpx2.AsyncByteStream):
 
 class _WholeBody(httpx2.AsyncByteStream):
     """The body of any other response: cut off with an error if it is too large, replaced by an error if it answers a
-    different request.
-    """
+    different request."""
 
     def __init__(self, body: httpx2.AsyncByteStream, peek: Peek, id: int | str | None) -> None:
         self._body, self._peek, self._id = body, peek, id
@@ -344,8 +341,7 @@ class _WholeBody(httpx2.AsyncByteStream):
 
 class WatchedTransport(httpx2.AsyncBaseTransport):
     """An HTTP transport with size limits. ``status``: of the newest response. ``incoming`` gets the sizes of bodies.
-    ``one_stream``: all answers arrive in the one response to a GET.
-    """
+    ``one_stream``: all answers arrive in the one response to a GET."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, incoming: ServerMessages, *, one_stream: bool) -> None:
         self._inner, self._incoming, self._one_stream = inner, incoming, one_stream
@@ -371,8 +367,7 @@ class WatchedTransport(httpx2.AsyncBaseTransport):
 
 class SseClient(httpx2.AsyncClient):
     """A client for the older transport, whose answers arrive in a separate stream: ``broken`` is called when a message
-    could not be sent, because nothing else would fail its request.
-    """
+    could not be sent, because nothing else would fail its request."""
 
     def __init__(self, broken: Callable[[str], None], **options: Any) -> None:
         super().__init__(**options)

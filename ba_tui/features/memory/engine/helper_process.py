@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.entries import as_record, entry_of
+from ba_tui.features.memory.engine.log import as_record, entry_of
 from ba_tui.features.memory.engine.recall import Hit, RecallResult, SearchRequest
 from ba_tui.features.memory.engine.scoring import Signals
 from ba_tui.features.memory.engine.setup import BY_WORDS, Endpoint, StoreSetup, TeamServer
@@ -50,28 +50,21 @@ class HelperState:
 def asked(ask: SearchRequest) -> dict[str, Any]:
     """Return ``ask`` as JSON."""
     return {
-        "text": ask.text,
-        "limit": ask.limit,
-        "explicit": ask.explicit,
+        **asdict(ask),
         "today": ask.today.isoformat() if ask.today else None,
         "kinds": sorted(ask.kinds) if ask.kinds is not None else None,
-        "tokens": ask.tokens,
         "leave_out": sorted(ask.leave_out),
     }
 
 
 def ask_of(given: Mapping[str, Any]) -> SearchRequest:
     """Return the ask in the JSON of ``asked``."""
-    kinds = given["kinds"]
-    return SearchRequest(
-        given["text"],
-        given["limit"],
-        given["explicit"],
-        date.fromisoformat(given["today"]) if given["today"] else None,
-        frozenset(kinds) if kinds is not None else None,
-        given["tokens"],
-        frozenset(given["leave_out"]),
-    )
+    made: dict[str, Any] = {
+        "today": date.fromisoformat(given["today"]) if given["today"] else None,
+        "kinds": None if given["kinds"] is None else frozenset(given["kinds"]),
+        "leave_out": frozenset(given["leave_out"]),
+    }
+    return SearchRequest(**{**given, **made})
 
 
 def told(found: RecallResult) -> dict[str, Any]:

@@ -19,8 +19,18 @@ from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import says_when, spans
-from ba_tui.features.memory.engine.entries import VERSION, as_record, changes_of, day_of, entry_of, ids_of, version_of
-from ba_tui.features.memory.engine.log import Log, Mark
+from ba_tui.features.memory.engine.log import (
+    VERSION,
+    Log,
+    Mark,
+    as_record,
+    changes_of,
+    day_of,
+    entry_of,
+    ids_of,
+    mark_in,
+    version_of,
+)
 from ba_tui.features.memory.engine.terms import IndexTerm, fingerprint, terms
 from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 
@@ -298,15 +308,11 @@ def _packed(entry: Entry) -> str:
 
 def _mark(db: sqlite3.Connection) -> Mark:
     row = db.execute("SELECT value FROM state WHERE name = 'mark'").fetchone()
-    if row is None:
-        return Mark()
-    head, offset, guard = json.loads(row[0])
-    return Mark(bytes.fromhex(head), offset, bytes.fromhex(guard))
+    return Mark() if row is None else mark_in(json.loads(row[0]))
 
 
 def _set_mark(db: sqlite3.Connection, mark: Mark) -> None:
-    value = json.dumps([mark.head.hex(), mark.offset, mark.guard.hex()])
-    db.execute("INSERT OR REPLACE INTO state VALUES ('mark', ?)", (value,))
+    db.execute("INSERT OR REPLACE INTO state VALUES ('mark', ?)", (json.dumps(mark.packed()),))
 
 
 def _clear(db: sqlite3.Connection) -> None:

@@ -1,7 +1,7 @@
 """The log of memory, its only primary data: a JSONL file that several processes append to, and that one may rewrite
 without losing a line.
 
-``entries`` defines the lines. How a line reaches the disk:
+Each line records one operation on an entry. How a line reaches the disk:
 
 - An append is one ``write`` under a short file lock; when it returns, the line survives a crash of any process. It does
 not wait for the disk (1 to 50 ms): ``sync`` does, at the end of a turn and before a text counts as forgotten. A power
@@ -19,18 +19,120 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+import math
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import StorageError
+from ba_tui.core.messages import clean_text
+from ba_tui.core.ports.memory import KINDS, ORIGINS, Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.entries import VERSION
 from ba_tui.resources import open_regular, save_whole
 from ba_tui.shared_files import append_whole, open_lock_file, sync_path, take_lock_if_supported
+
+VERSION = 1
+"""Version of the lines that this ba writes; lines with a higher version stay in the log unread."""
+
+Operation: TypeAlias = Literal["add", "change", "forget", "used"]
+"""``add`` has a whole entry, ``change`` the changed fields, ``forget`` an id, ``used`` ids and a time."""
+
+_NAMES = frozenset(field.name for field in fields(Entry))
+_DEFAULTS = Entry("", "")
+_FOLDED = frozenset({"superseded_by"})
+"""Fields that are not stored with an entry, because other lines define them."""
+
+
+def new_id(at: float) -> str:
+    """Return a unique id; ids sort by time if the clock is right."""
+    return f"m{max(0, int(at * 1000)):011x}{secrets.token_hex(4)}"
+
+
+def line(operation: Operation, values: Mapping[str, Any]) -> bytes:
+    """Return one line of the log, with its line end."""
+    record = {"v": VERSION, "op": operation, **values}
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def added(entry: Entry) -> bytes:
+    """Return the line that adds ``entry``, without fields that have their default value."""
+    return line("add", as_record(entry, without=_FOLDED))
+
+
+def as_record(entry: Entry, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the fields of ``entry`` that differ from their default, always with id and text."""
+    record: dict[str, Any] = {"id": entry.id, "text": entry.text}
+    for field in fields(Entry):
+        value = getattr(entry, field.name)
+        if field.name not in record and field.name not in without and value != getattr(_DEFAULTS, field.name):
+            record[field.name] = value
+    return record
+
+
+def version_of(record: Mapping[str, Any]) -> int:
+    """Return the version of a record; 0 for a foreign one."""
+    version = record.get("v")
+    return version if isinstance(version, int) and version > 0 else 0
+
+
+def entry_of(record: Mapping[str, Any]) -> Entry | None:
+    """Return the entry of an ``add`` record; None without id or text. Unknown fields and fields of the wrong type are
+    ignored.
+    """
+    values = _checked(record)
+    if not values.get("id") or not str(values.get("text", "")).strip():
+        return None
+    return Entry(**values)
+
+
+def changes_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the valid fields of a ``change`` record."""
+    return {name: value for name, value in _checked(record).items() if name != "id"}
+
+
+def ids_of(record: Mapping[str, Any]) -> Sequence[str]:
+    """Return the ids in a ``used`` or ``forget`` record."""
+    found = record.get("ids")
+    listed = cast("list[Any]", found) if isinstance(found, list) else [record.get("id")]
+    return [each for each in listed if isinstance(each, str) and each]
+
+
+def _checked(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: good for name in _NAMES & record.keys() if (good := _good(name, record[name])) is not None}
+
+
+def _good(name: str, value: Any) -> Any:
+    """Return ``value`` converted to the type of the field ``name``, None if that is impossible."""
+    default = getattr(_DEFAULTS, name)
+    if isinstance(default, bool):
+        return value if isinstance(value, bool) else None
+    if isinstance(default, str):
+        allowed = KINDS if name == "kind" else ORIGINS if name == "origin" else None
+        known = isinstance(value, str) and (allowed is None or value in allowed)
+        return clean_text(value) if known else None
+    return _number(value, whole=isinstance(default, int))
+
+
+def _number(value: Any, *, whole: bool) -> int | float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return int(value) if whole else float(value)
+
+
+def day_of(at: float) -> date | None:
+    """Return the day of a time in seconds since 1970; None for an unknown or impossible one."""
+    try:
+        return datetime.fromtimestamp(at, UTC).date() if at > 0 else None
+    except (OverflowError, ValueError, OSError):
+        return None
+
 
 _GUARD = 64
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -51,6 +153,16 @@ class Mark:
     head: bytes = b""
     offset: int = 0
     guard: bytes = b""
+
+    def packed(self) -> list[str | int]:
+        """Return the mark as JSON."""
+        return [self.head.hex(), self.offset, self.guard.hex()]
+
+
+def mark_in(packed: Sequence[Any]) -> Mark:
+    """Return the mark in the JSON of ``Mark.packed``. Raises ValueError, TypeError."""
+    head, offset, guard = packed
+    return Mark(bytes.fromhex(head), int(offset), bytes.fromhex(guard))
 
 
 class Log:
@@ -118,11 +230,10 @@ class Log:
         except OSError:
             return 0
 
-    def rewrite(self, keep: Keep, set_aside: Callable[[bytes], bool] = lambda line: False) -> None:
+    def rewrite(self, keep: Keep) -> None:
         """Replace the file, with each line replaced by the result of ``keep``. Slow: 0.5 s for 100,000 lines.
 
-        Lines that ``set_aside`` accepts are moved to the file of rejected lines. At any time either the old or the new
-        file exists, and lines appended meanwhile are in the new one.
+        At any time either the old or the new file exists, and lines appended meanwhile are in the new one.
 
         Raises:
             StorageError: the old file is unchanged.
@@ -131,7 +242,7 @@ class Log:
             return
         try:
             with self._locked("rewriting"):
-                self._rewrite(_Sieve(keep, set_aside, self.rejected))
+                self._rewrite(keep)
         except OSError as error:
             raise self._unsaved(error) from error
 
@@ -180,7 +291,10 @@ class Log:
         """Return the path of the file for unreadable lines."""
         return self.path.with_suffix(".rejected.jsonl")
 
-    def _rewrite(self, sieve: _Sieve) -> None:
+    def _rewrite(self, keep: Keep) -> None:
+        def kept(line: bytes) -> bytes:
+            return b"" if _is_header(line) else keep(line) or b""
+
         for left in self.path.parent.glob(f".{self.path.name}.*"):
             left.unlink()
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
@@ -189,15 +303,14 @@ class Log:
                 target.write(_header())
                 for line in source:
                     if line.endswith(b"\n"):
-                        target.write(sieve.kept(line))
+                        target.write(kept(line))
                     else:
                         source.seek(-len(line), os.SEEK_CUR)
                         break
                 target.flush()
                 os.fsync(handle)
                 with self._locked("lock"):
-                    target.writelines(sieve.kept(line if line.endswith(b"\n") else line + b"\n") for line in source)
-                    sieve.finish()
+                    target.writelines(kept(line if line.endswith(b"\n") else line + b"\n") for line in source)
                     target.flush()
                     os.fsync(handle)
                     os.replace(name, self.path)  # noqa: PTH105 - a name, not a Path
@@ -237,29 +350,6 @@ class Log:
         else:
             hint = "Try again; what was stored before is safe."
         return StorageError(f"The memory log {self.path} cannot be written: {_why(error)}.", hint)
-
-
-class _Sieve:
-    """Sorts lines in a rewrite."""
-
-    def __init__(self, keep: Keep, set_aside: Callable[[bytes], bool], rejected: Path) -> None:
-        self._keep = keep
-        self._set_aside = set_aside
-        self._rejected = rejected
-        self._bad: list[bytes] = []
-
-    def kept(self, line: bytes) -> bytes:
-        if _is_header(line):
-            return b""
-        if self._set_aside(line):
-            self._bad.append(line)
-            return b""
-        return self._keep(line) or b""
-
-    def finish(self) -> None:
-        """Write the rejected lines before their old file is replaced."""
-        if self._bad:
-            _set_aside(self._rejected, self._bad)
 
 
 def _set_aside(rejected: Path, lines: list[bytes]) -> None:

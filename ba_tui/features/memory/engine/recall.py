@@ -17,8 +17,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import Entry, Kind, Step
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.lookup import Lookup, Nearby, Row, merged
-from ba_tui.features.memory.engine.question import ParsedQuestion, read
-from ba_tui.features.memory.engine.scoring import Grades, Scorer, Signals, rarity
+from ba_tui.features.memory.engine.scoring import Grades, ParsedQuestion, Scorer, Signals, rarity, read
 from ba_tui.features.memory.engine.terms import IndexTerm, Sameness, compare, is_unspaced
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,7 +21,6 @@ from ba_tui.core.ports.memory import Entry, Kind, MemoryState, Scope, Step
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine import recall
-from ba_tui.features.memory.engine.entries import VERSION, as_record, entry_of, line, version_of
 from ba_tui.features.memory.engine.helper_process import (
     CATCH_UP,
     FORGET,
@@ -34,7 +33,7 @@ from ba_tui.features.memory.engine.helper_process import (
     found_of,
 )
 from ba_tui.features.memory.engine.index import unpacked
-from ba_tui.features.memory.engine.log import Mark
+from ba_tui.features.memory.engine.log import VERSION, Mark, as_record, entry_of, line, version_of
 from ba_tui.features.memory.engine.lookup import Lookup
 from ba_tui.features.memory.engine.recall import Recall, RecallResult, SearchRequest
 from ba_tui.features.memory.engine.setup import StoreSetup
@@ -123,57 +122,6 @@ def placed(entry: Entry, project: str) -> Entry:
     return replace(entry, project=project) if entry.project else entry
 
 
-class MemoryExchange:
-    """Export and import. ``shelves``: that of the project first. ``fresh`` updates their indexes; ``add`` and ``get``
-    are those of the store.
-    """
-
-    def __init__(
-        self,
-        shelves: Sequence[Shelf],
-        fresh: Callable[[], Awaitable[None]],
-        add: Callable[[Sequence[Entry]], Awaitable[None]],
-        get: Callable[[Collection[str]], Awaitable[Mapping[str, Entry]]],
-    ) -> None:
-        self._shelves = shelves
-        self._fresh = fresh
-        self._add = add
-        self._get = get
-
-    async def export(self, path: Path) -> int:
-        """Write all entries as JSON lines, including those of a later ba; return their number. Raises StorageError."""
-        await self._fresh()
-
-        def write() -> int:
-            lines = [data for shelf in self._shelves for data in _exported(shelf)]
-            save_whole(path, lines)
-            return len(lines)
-
-        return await asyncio.to_thread(write)
-
-    async def import_(self, path: Path) -> ImportedMemory:
-        """Add the unknown entries of an exported file. Those of any project become this project's.
-
-        Raises UsageError if it can't be read, StorageError if nothing more can be written.
-        """
-        total = ImportedMemory()
-        shelf = self._shelves[0]
-        later = set(await asyncio.to_thread(lambda: list(_later_lines(shelf))))
-        for batch in await asyncio.to_thread(lambda: list(_read_lines(path))):
-            entries = {each.id: each for each in reversed(batch) if isinstance(each, Entry)}
-            known = await self._get(entries)
-            new = [entry for id, entry in reversed(entries.items()) if id not in known]
-            await self._add(new)
-            lines = dict.fromkeys(each.data for each in batch if isinstance(each, LaterLine))
-            if fresh := [data for data in lines if data not in later]:
-                await asyncio.to_thread(shelf.append, b"".join(fresh))
-                later.update(fresh)
-            bad = sum(each is None for each in batch)
-            added = len(new) + len(fresh)
-            total = ImportedMemory(total.new + added, total.known + len(batch) - added - bad, total.bad + bad)
-        return total
-
-
 def _exported(shelf: Shelf) -> Iterator[str]:
     """Yield the lines of a shelf: its entries in order with all their fields, then those of a later ba."""
     lookup = shelf.fresh()
@@ -222,46 +170,10 @@ def _read(data: bytes) -> Read:
     return entry_of(record) if record.get("op", "add") == "add" else None
 
 
+log = logging.getLogger(__name__)
+
 _LONGEST = 100
 """Maximum entries of a history, because a chain may be circular."""
-
-
-class Catalog:
-    """Queries over ``shelves`` without a search. ``fresh`` updates their indexes."""
-
-    def __init__(self, shelves: Sequence[Shelf], fresh: Callable[[], Awaitable[None]]) -> None:
-        self._shelves = shelves
-        self._fresh = fresh
-
-    async def same(self, text: str) -> list[Entry]:
-        """Return the current entries with the words of ``text`` in the same order, oldest first."""
-        return await self._each(lambda lookup: lookup.printed(text))
-
-    async def pinned(self) -> list[Entry]:
-        """Return the pinned entries that are not superseded, oldest first."""
-        return await self._each(lambda lookup: lookup.pinned())
-
-    async def history(self, id: str) -> list[Entry]:
-        """Return an entry and those it superseded, newest first."""
-        chain: list[Entry] = []
-        while id and len(chain) < _LONGEST:
-            found = await self._each(lambda lookup, id=id: list(lookup.entries([id]).values()))
-            if not found:
-                break
-            chain.append(found[0])
-            id = found[0].supersedes
-        return chain
-
-    async def _each(self, question: Callable[[Lookup], list[Entry]]) -> list[Entry]:
-        await self._fresh()
-        found: list[Entry] = []
-        for shelf in self._shelves:
-            if shelf.exists:
-                found += await asyncio.to_thread(question, shelf.lookup)
-        return found
-
-
-log = logging.getLogger(__name__)
 
 _FRESH = 500
 """New lines of a log that a search by words adds to the index itself, in 0.1 s; the helper adds the rest."""
@@ -302,10 +214,6 @@ class MemoryStore:
         self._why = ""
         self._said = ""
         self._trimmed = float("-inf")
-        self.catalog = Catalog(tuple(self._shelves.values()), self._fresh)
-        """Further questions: ``same(text)``, ``pinned()``, ``history(id)``."""
-        self.exchange = MemoryExchange(tuple(self._shelves.values()), self._fresh, self.add, self.get)
-        """``export(path)`` and ``import_(path)``."""
 
     async def add(self, entries: Sequence[Entry]) -> None:
         """Store new entries: global ones have no ``project``. On return they are in the log.
@@ -386,6 +294,58 @@ class MemoryStore:
         found = await asyncio.to_thread(shelf.lookup.in_slot, wanted)
         return found[-1] if found else None
 
+    async def same(self, text: str) -> list[Entry]:
+        """Return the current entries with the words of ``text`` in the same order, oldest first."""
+        return await self._each(lambda lookup: lookup.printed(text))
+
+    async def pinned(self) -> list[Entry]:
+        """Return the pinned entries that are not superseded, oldest first."""
+        return await self._each(lambda lookup: lookup.pinned())
+
+    async def history(self, id: str) -> list[Entry]:
+        """Return an entry and those it superseded, newest first."""
+        chain: list[Entry] = []
+        while id and len(chain) < _LONGEST:
+            found = await self._each(lambda lookup, id=id: list(lookup.entries([id]).values()))
+            if not found:
+                break
+            chain.append(found[0])
+            id = found[0].supersedes
+        return chain
+
+    async def export(self, path: Path) -> int:
+        """Write all entries as JSON lines, including those of a later ba; return their number. Raises StorageError."""
+        await self._fresh()
+
+        def write() -> int:
+            lines = [data for shelf in self._shelves.values() for data in _exported(shelf)]
+            save_whole(path, lines)
+            return len(lines)
+
+        return await asyncio.to_thread(write)
+
+    async def import_(self, path: Path) -> ImportedMemory:
+        """Add the unknown entries of an exported file. Those of any project become this project's.
+
+        Raises UsageError if it can't be read, StorageError if nothing more can be written.
+        """
+        total = ImportedMemory()
+        shelf = self._shelves["project"]
+        later = set(await asyncio.to_thread(lambda: list(_later_lines(shelf))))
+        for batch in await asyncio.to_thread(lambda: list(_read_lines(path))):
+            entries = {each.id: each for each in reversed(batch) if isinstance(each, Entry)}
+            known = await self.get(entries)
+            new = [entry for id, entry in reversed(entries.items()) if id not in known]
+            await self.add(new)
+            lines = dict.fromkeys(each.data for each in batch if isinstance(each, LaterLine))
+            if fresh := [data for data in lines if data not in later]:
+                await asyncio.to_thread(shelf.append, b"".join(fresh))
+                later.update(fresh)
+            bad = sum(each is None for each in batch)
+            added = len(new) + len(fresh)
+            total = ImportedMemory(total.new + added, total.known + len(batch) - added - bad, total.bad + bad)
+        return total
+
     async def state(self) -> MemoryState:
         """Return counts, bytes on the disk, and why vectors are not searched, if they are not."""
         looked = await self.helper.look()
@@ -409,11 +369,6 @@ class MemoryStore:
             if shelf.exists:
                 await asyncio.to_thread(shelf.index.rebuild, progress)
 
-    def warm(self) -> None:
-        """Start the helper in the background, if there is something to search."""
-        if self._anything:
-            self.helper.warm()
-
     async def sync(self) -> None:
         """Wait until stored entries are on the disk; called at the end of a turn. Once an hour also remove expired
         entries.
@@ -435,6 +390,14 @@ class MemoryStore:
     def _anything(self) -> bool:
         """Return whether there may be something to search: entries here, or a team's."""
         return self._setup.server is not None or any(shelf.exists for shelf in self._shelves.values())
+
+    async def _each(self, question: Callable[[Lookup], list[Entry]]) -> list[Entry]:
+        await self._fresh()
+        found: list[Entry] = []
+        for shelf in self._shelves.values():
+            if shelf.exists:
+                found += await asyncio.to_thread(question, shelf.lookup)
+        return found
 
     async def _of(self, id: str) -> tuple[Shelf, Entry]:
         for shelf in self._shelves.values():

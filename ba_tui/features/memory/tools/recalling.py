@@ -20,9 +20,9 @@ from ba_tui.core.text.untrusted import legible, neutralized
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.entries import day_of
+from ba_tui.features.memory.engine.log import day_of
 from ba_tui.features.memory.tools.storing import SOON, EntryWriter
+from ba_tui.settings.sections.data import MemorySettings
 
 if TYPE_CHECKING:
     from ba_tui.features.memory.engine.recall import Hit
@@ -51,22 +51,14 @@ _ORIGINS: dict[Origin, str] = {
 }
 
 
-@frozen
-class RecallBounds:
-    """Maximum entries and tokens for one prompt, in addition to pinned preferences."""
-
-    entries: int = 5
-    tokens: int = 600
-
-
 class MemoryRecall:
     """core.agent.Interceptor of the main agent, and a listener for the user's messages."""
 
-    def __init__(self, storing: EntryWriter, bounds: RecallBounds) -> None:
+    def __init__(self, storing: EntryWriter, settings: MemorySettings) -> None:
         self._storing = storing
         self.used: tuple[RecalledEntry, ...] = ()
         """The entries that were added to the user's newest message."""
-        self._bounds = bounds
+        self._settings = settings
         self._said = ""
         self._given: set[str] | None = None
         """Ids of the entries that the conversation holds; None until it was looked through."""
@@ -115,18 +107,18 @@ class MemoryRecall:
         await asyncio.gather(*self._marking, return_exceptions=True)
 
     async def _found(self, query: str, given: Collection[str]) -> Sequence[RecalledEntry]:
-        store, bounds = self._storing.store, self._bounds
+        store, settings = self._storing.store, self._settings
         pinned: list[Entry] = []
         try:
             async with asyncio.timeout(SOON):
-                pinned += await store.catalog.pinned()
+                pinned += await store.pinned()
         except TimeoutError:
             log.warning("pinned memories go with a later prompt: the index is not up to date yet")
         pinned = [each for each in pinned if each.kind == "preference" and each.id not in given]
         found = [RecalledEntry(each, 1.0, "pinned") for each in pinned]
-        if bounds.entries:
+        if most := settings.most_recalled:
             left_out = frozenset((*given, *(each.id for each in pinned)))
-            answer = await self._storing.search(query, bounds.entries, tokens=bounds.tokens, leave_out=left_out)
+            answer = await self._storing.search(query, most, tokens=settings.recalled_tokens, leave_out=left_out)
             if answer.why:
                 log.info("memory was searched by %s: %s", answer.step, answer.why)
             found += [recalled(hit) for hit in answer.hits if not self._says_itself(hit.entry)]

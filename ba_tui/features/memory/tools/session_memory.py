@@ -12,20 +12,11 @@ from typing import Any
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import MemoryChanged
-from ba_tui.core.ports.memory import (
-    Draft,
-    Entry,
-    MemoryState,
-    RecalledEntry,
-    Recollection,
-    Scope,
-    StoreResult,
-    line_of,
-)
+from ba_tui.core.ports.memory import Draft, Entry, MemoryState, RecalledEntry, Recollection, Scope, StoreResult, line_of
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool
-from ba_tui.features.memory.engine.entries import day_of
+from ba_tui.features.memory.engine.log import day_of
 from ba_tui.features.memory.tools.recalling import recalled
 from ba_tui.features.memory.tools.storing import EntryWriter, PendingFacts, checked
 from ba_tui.tools.definitions import Definition
@@ -108,7 +99,7 @@ class SessionMemory:
         return await self._storing.store.listed(scope, offset, limit)
 
     async def history(self, id: str) -> Sequence[Entry]:
-        return await self._storing.store.catalog.history(id)
+        return await self._storing.store.history(id)
 
     def used(self) -> Sequence[RecalledEntry]:
         return tuple(each for each in self._recalled() if each.entry.id not in self._forgotten)

@@ -17,7 +17,7 @@ from ba_tui.core.errors import MemoryOff, SecretRefused, UsageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Draft, Entry, Proposal, StoreResult
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.entries import new_id
+from ba_tui.features.memory.engine.log import new_id
 from ba_tui.features.memory.engine.stated import classified, value_changed
 from ba_tui.features.memory.engine.terms import Sameness, compare, fingerprint
 from ba_tui.permissions.secrets.scanner import find
@@ -147,7 +147,7 @@ class EntryWriter:
 
     async def _alike(self, entry: Entry) -> tuple[Entry | None, Entry | None]:
         """Return the entry that says the same as ``entry``, and the one that says it with another value."""
-        same = [each for each in await self.store.catalog.same(entry.text) if _same_place(each, entry)]
+        same = [each for each in await self.store.same(entry.text) if _same_place(each, entry)]
         if same:
             return same[0], None
         if entry.kind in _REPORTS:

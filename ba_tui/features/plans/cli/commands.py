@@ -31,9 +31,9 @@ from ba_tui.faces.headless import Printer, denial, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, OK, USAGE, RunResult
 from ba_tui.features.plans.session import PlanSession
 from ba_tui.flags import ChatFlags, Mode
-from ba_tui.plotting.plans.exports import as_json, plan_of
-from ba_tui.plotting.plans.graph import graph_text, tree_text
-from ba_tui.plotting.plans.signs import ASCII, STATES, UNICODE, counted, words
+from ba_tui.plotting.plan_exports import as_json, plan_of
+from ba_tui.plotting.plan_graph import graph_text, tree_text
+from ba_tui.plotting.plan_signs import ASCII, STATES, UNICODE, counted, words
 
 BRIEF = 60
 """Columns of a goal in a list."""

@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from ba_tui.core.teamwork import Plan, SubTask
+from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import CONTROL, neutralized
 from ba_tui.core.text.wording import clipped, one_line, slip
-from ba_tui.core.values import frozen
-from ba_tui.plotting.plans.edits import REFERENCE, faults, references
+from ba_tui.plotting.plan_edits import REFERENCE, faults, references
 
 SHORT = 200
 """Maximum characters of a result that is inserted into a sentence; a longer one is appended below it."""
@@ -36,17 +35,6 @@ Whole: TypeAlias = Callable[[SubTask], Any]
 
 class UnresolvedReference(ValueError):
     """A reference that the result can't resolve; the message is one line."""
-
-
-@frozen
-class StepFacts:
-    """Context of a step's prompt: the plan, the user's messages since it began, and the dependencies of the step with
-    their outcomes.
-    """
-
-    plan: Plan
-    said: Sequence[str] = ()
-    before: Sequence[SubTask] = ()
 
 
 def refused(plan: Plan) -> tuple[str, ...]:
@@ -141,14 +129,15 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def prompt_for(step: SubTask, facts: StepFacts) -> str:
-    """Return the complete prompt of the agent that does ``step``."""
-    before = {each.id: each for each in facts.before}
-    task = facts.plan.task
+def prompt_for(step: SubTask, task: PlanTask, said: Sequence[str], results: Sequence[SubTask]) -> str:
+    """Return the complete prompt of the agent that does ``step`` of the plan for ``task``: with the user's messages
+    since it began, and the outcomes of the steps before it.
+    """
+    before = {each.id: each for each in results}
     parts = [f"You carry out one step of a plan. The goal of the whole plan: {task.goal or task.original_query}"]
     if task.goal and task.original_query and task.original_query != task.goal:
         parts.append(f"In the user's own words: {task.original_query}")
-    new = (each for each in facts.said if each not in task.context)
+    new = (each for each in said if each not in task.context)
     if known := [*filter(None, task.context.strip().splitlines()), *new]:
         parts.append(
             "What is known and must be respected:\n" + neutralized("\n".join(f"- {each}" for each in known), _MARKS)
@@ -158,7 +147,7 @@ def prompt_for(step: SubTask, facts: StepFacts) -> str:
     parts.append(f"Your step ({step.id}): {_inline(step.description, before)}")
     if step.expected_output:
         parts.append(f"What your answer must be: {_inline(step.expected_output, before)}")
-    parts += _results(facts.before)
+    parts += _results(results)
     if step.error:
         parts.append(f"An earlier try failed: {one_line(step.error, 500)}\nGo about it differently.")
     parts.append(

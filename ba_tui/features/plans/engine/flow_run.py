@@ -21,13 +21,14 @@ from ba_tui.core.questions import Question
 from ba_tui.core.results import StateChange, ToolResult, failure
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import sentence
-from ba_tui.core.tool import Call, Effect, Tool
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.executor import AT_ONCE as MAX_PARALLEL
 from ba_tui.features.plans.engine.executor import Steps, execute
-from ba_tui.features.plans.engine.flow_checks import check
+from ba_tui.features.plans.engine.flow_checks import check, name_conflict
 from ba_tui.features.plans.engine.templates import InvalidTemplate, expression, rendered, templates_in
 from ba_tui.features.plans.engine.workflows import (
+    MAX_BYTES,
     MAX_DEPTH,
     Conditional,
     Flow,
@@ -38,15 +39,17 @@ from ba_tui.features.plans.engine.workflows import (
     StepFailed,
     WorkflowStep,
     dependencies,
+    effect_of,
     failed_flow,
     finished,
     invalid_output,
     message,
     step_call,
+    stored_text,
 )
+from ba_tui.settings.document import Problem
 from ba_tui.tools.guards.validate import as_json, complaints, with_defaults
 
-MAX_BYTES = 10_000_000
 _FROM_MEMORY = regex(r"\n\(From memory: [^\n]*\)$")
 """The note at the end of a recalled result: it is meant for a model and not part of the data."""
 
@@ -313,11 +316,49 @@ def _whole(results: Reader, ref: str) -> str:
     """Return all of a stored result. Raises StorageError, and ValueError if it is too large for a call."""
     if (size := results.about(ref).size) > MAX_BYTES:
         raise ValueError(f"{ref} has {size // 1_000_000} MB, and a call takes {MAX_BYTES // 1_000_000} MB")
-    parts: list[str] = []
-    at = 0
-    while True:
-        page = results.read(ref, at, 1_000_000)
-        parts.append(page.text)
-        if page.last or page.upto <= at:
-            return "".join(parts)
-        at = page.upto
+    return stored_text(results, ref)
+
+
+Tools = Callable[[], Mapping[str, Tool]]
+
+
+def flow_tools(
+    flows: Mapping[str, Flow], tools: Mapping[str, Tool], now: Tools, results: Reader | None = None
+) -> tuple[list[Tool], list[Problem]]:
+    """Return a tool for each valid workflow that works with ``tools``, and the problems of the others.
+
+    ``now`` returns the guarded tools when a workflow runs, including these; ``results`` stores long results.
+    """
+    good = {name: flow for name, flow in flows.items() if not name_conflict(flow, tools)}
+    problems = [problem for flow in flows.values() for problem in name_conflict(flow, tools)]
+    while wrong := {name: found for name, flow in good.items() if (found := check(flow, tools, good))}:
+        # A workflow that uses a broken one is broken too, so the rest is checked again.
+        problems += [problem for found in wrong.values() for problem in found]
+        good = {name: flow for name, flow in good.items() if name not in wrong}
+    runtime = Runtime(now, good, results)
+    return [_flow_tool(flow, tools, runtime) for flow in good.values()], problems
+
+
+def _flow_tool(flow: Flow, tools: Mapping[str, Tool], runtime: Runtime) -> Tool:
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        result = await run_flow(flow, args, call, runtime)
+        # The output as data is for an enclosing workflow; the text says the same within its limits.
+        return result if isinstance(call.branch, FlowBranch) else replace(result, meta=_without_output(result.meta))
+
+    text = {"type": "string"}
+    texts = [name for name, part in flow.takes.items() if isinstance(part, dict) and {**part, **text} == part]
+    return Tool(
+        flow.name,
+        flow.description,
+        flow.parameters,
+        run,
+        effect=effect_of(flow, tools, runtime.flows),
+        timeout=None,
+        facts=ToolFacts("workflows", target=texts[0] if texts else "", version=flow.version),
+        idempotent=False,
+    )
+
+
+def _without_output(meta: dict[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = meta.get("flow", {})
+    return {**meta, "flow": {name: value for name, value in facts.items() if name != "output"}}

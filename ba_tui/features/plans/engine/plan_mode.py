@@ -6,18 +6,26 @@ The permission policy prevents changes in plan mode; this module asks the questi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from ba_tui.agent_files.catalog import AgentFiles
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Judged, Mode, ModeChanged, Steered
 from ba_tui.core.messages import Message, clean_text, reminder
+from ba_tui.core.ports.agents import Delegation
+from ba_tui.core.ports.memory import TaskMemory
+from ba_tui.core.ports.sessions import ReadHistory, nothing_said
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Prose, ToolResult, failure
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.tool import Call
+from ba_tui.core.tool import Call, Tool
+from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.core.values import frozen
+from ba_tui.sessions.artifacts import Artifacts
+from ba_tui.tools.toolbox import ModelRequests
 
 NAME, PLAN_TOOL = "present_plan", "plan"
 MODES: dict[str, Mode] = {"once": "default", "session": "accept-edits"}
@@ -171,3 +179,29 @@ def flow_folders(bundled_config: Path, user_config: Path, trusted_project: Path 
     """Return the folders of workflow files, lowest precedence first. A project must be trusted."""
     folders = [bundled_config / "workflows", user_config / "workflows"]
     return [*folders, trusted_project / ".ba" / "workflows"] if trusted_project else folders
+
+
+@frozen
+class PlanScope:
+    """A session as plans see it: the conversation, guarded ``tools`` by name, delegation, memory, long results, plan
+    mode. ``requests`` go to the session's model; None without a conversation.
+    ``attended``: a user can answer.
+    """
+
+    transcript: Transcript
+    tools: Callable[[], Mapping[str, Tool]]
+    delegation: Delegation
+    memory: TaskMemory
+    results: Artifacts
+    mode: PlanMode
+    requests: ModelRequests | None = None
+    attended: bool = False
+    agents: Callable[[], AgentFiles] | None = None
+    """Returns the agent files that steps may use."""
+    history: ReadHistory = nothing_said
+    """Returns the events of the session so far."""
+
+    def roles(self) -> Mapping[str, str]:
+        """Return the purpose of each agent by name. Reads files."""
+        files = self.agents().look() if self.agents else ()
+        return {file.spec.name: file.spec.description for file in files if file.usable}

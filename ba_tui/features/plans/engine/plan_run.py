@@ -21,7 +21,6 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.features.plans.engine.executor import AT_ONCE, Steps, execute
 from ba_tui.features.plans.engine.filling import (
-    StepFacts,
     UnresolvedReference,
     Whole,
     filled,
@@ -29,7 +28,7 @@ from ba_tui.features.plans.engine.filling import (
     refused,
     revision,
 )
-from ba_tui.plotting.plans.edits import references
+from ba_tui.plotting.plan_edits import references
 
 TRIES = 3
 """Number of failures of one step after which the plan is replaced."""
@@ -38,13 +37,18 @@ _NUMBER = regex(r"\d+")
 
 
 @frozen
-class Failure:
-    """One failed attempt at a step. ``hopeless``: a retry would fail the same way. ``passing``: the cause is temporary,
-    such as a lost connection. ``blocked``: the cause is outside the plan, such as a user's denial. ``revise``: the
-    agent asks for a changed plan.
+class StepOutcome:
+    """The outcome of one attempt at a step; ``error`` is empty on success. ``hopeless``: a retry would fail the same
+    way. ``passing``: the cause is temporary, such as a lost connection. ``blocked``: the cause is outside the plan,
+    such as a user's denial. ``revise``: the agent asks for a changed plan. ``text`` has at most a few thousand
+    characters; ``artifact`` refers to the whole stored result.
     """
 
-    step: SubTask
+    text: str = ""
+    value: Any = None
+    artifact: str = ""
+    agent_id: str = ""
+    error: str = ""
     hopeless: bool = False
     passing: bool = False
     blocked: bool = False
@@ -61,22 +65,22 @@ class StepFailures:
     def succeeded(self) -> None:
         self.last = ""
 
-    def reason(self, failure: Failure) -> str:
-        """Record ``failure``; return why the plan must be replaced, or "" if it continues."""
-        step, before = failure.step, self.last
+    def reason(self, step: SubTask, outcome: StepOutcome) -> str:
+        """Record a failed try; return why the plan must be replaced, or "" if it continues."""
+        before = self.last
         name, error = f"Step {step.id}", one_line(step.error, 300)
-        if failure.revise:
+        if outcome.revise:
             return f"{name} asks for another plan: {error}"
-        if step.critical and not failure.passing:
+        if step.critical and not outcome.passing:
             return f"{name} is critical and failed: {error}"
-        if failure.blocked:
+        if outcome.blocked:
             return ""
         self.last = _kind(step.error)
         if step.attempts >= TRIES:
             return f"{name} failed {step.attempts} times: {error}"
         if before and before != self.last:
             return f"Two different failures in a row, the last one of step {step.id}: {error}"
-        if failure.hopeless:
+        if outcome.hopeless:
             return f"{name} failed, and trying it again can't help: {error}"
         return ""
 
@@ -112,23 +116,6 @@ INTERRUPTED = "Interrupted while it ran: it may have done a part of its work."
 UNBEGUN = "Not begun: "
 ANEW = "Making the plan anew: "
 """Prefix of the reason of a change that a new plan follows."""
-
-
-@frozen
-class StepOutcome:
-    """The outcome of one attempt at a step; ``error`` is empty on success, and the flags classify a failure (see
-    Failure). ``text`` has at most a few thousand characters; ``artifact`` refers to the whole stored result.
-    """
-
-    text: str = ""
-    value: Any = None
-    artifact: str = ""
-    agent_id: str = ""
-    error: str = ""
-    hopeless: bool = False
-    passing: bool = False
-    blocked: bool = False
-    revise: bool = False
 
 
 async def nothing() -> None:
@@ -195,8 +182,7 @@ class PlanRun:
         self._means = means
         self._bounds = bounds or PlanBounds()
         failure, self._reason = left
-        self._failures = StepFailures()
-        self._failures.last = failure
+        self._failures = StepFailures(failure)
         self._steps = {step.id: step for step in plan.subtasks}
         self._anew = False
         self._over = ""
@@ -285,8 +271,8 @@ class PlanRun:
             else:
                 before = [self._steps[id] for id in step.dependencies]
                 self._said = await self._means.said()
-                facts = StepFacts(self._plan, self._said, before)
-                outcome = await self._means.work(step, prompt_for(step, facts), self._branch)
+                prompt = prompt_for(step, self._plan.task, self._said, before)
+                outcome = await self._means.work(step, prompt, self._branch)
         except StopTurn as stop:
             self._over = sentence(str(stop))
             return StepOutcome(error=self._over, blocked=True)
@@ -308,8 +294,7 @@ class PlanRun:
 
     def _again(self, step: SubTask, outcome: StepOutcome) -> bool:
         """Return whether the failed step is tried again. Raises _Anew when the plan must be replaced instead."""
-        failure = Failure(step, outcome.hopeless, outcome.passing, outcome.blocked, outcome.revise)
-        why = self._failures.reason(failure)
+        why = self._failures.reason(step, outcome)
         if why and not self._over and self._means.replan and self._plan.replans < REPLANS:
             self._give_up(step, outcome, why)
             raise _Anew(why)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ba_tui.core.errors import ErrorKind
 from ba_tui.core.events import Event, ToolFinished, ToolProgress, ToolStarted
+from ba_tui.core.ports.tools import Reader
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Table, ToolResult, failure
 from ba_tui.core.text.wording import count, one_line
@@ -21,6 +22,8 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument
 
+MAX_BYTES = 10_000_000
+"""Maximum bytes of a stored result that a later step gets."""
 MAX_DEPTH = 5
 """Maximum nesting of workflows; the outermost one counts as the first."""
 
@@ -301,3 +304,16 @@ def step_call(number: int, outer: Call, branch: FlowBranch, step: str) -> Call:
         return await outer.ask(replace(question, call_id=outer.id, reason=reason))
 
     return Call(f"{outer.id}.{number}", branch, consults=(consult,))
+
+
+def stored_text(results: Reader, ref: str) -> str:
+    """Return a stored result, up to ``MAX_BYTES``. Raises StorageError."""
+    parts: list[str] = []
+    at = 0
+    while at < MAX_BYTES:
+        page = results.read(ref, at, 1_000_000)
+        parts.append(page.text)
+        if page.last or page.upto <= at:
+            break
+        at = page.upto
+    return "".join(parts)

@@ -32,7 +32,7 @@ async def plan(chat: Actions, argument: str) -> None:
     elif argument.strip():
         _plan(chat, argument.strip())
     elif record := chat.main_area.plans.newest:
-        from ba_tui.plotting.plans.signs import counted  # noqa: PLC0415 - few sessions have a plan
+        from ba_tui.plotting.plan_signs import counted  # noqa: PLC0415 - few sessions have a plan
 
         stopped = _stopped(chat, record)
         cure = "/plan resume continues it." if stopped else "/mode plan only switches plan mode."
@@ -123,7 +123,7 @@ async def _export(chat: Actions, argument: str) -> None:
 
 
 def _stopped(chat: Actions, record: PlanTimeline) -> bool:
-    from ba_tui.plotting.plans.signs import can_resume  # noqa: PLC0415 - few sessions have a plan
+    from ba_tui.plotting.plan_signs import can_resume  # noqa: PLC0415 - few sessions have a plan
 
     return can_resume(record.plan) and not chat.turns.busy
 
@@ -149,7 +149,7 @@ class PlanProgress:
             self._follow(event)
 
     def _follow(self, event: PlanChanged | SubTaskChanged) -> None:
-        from ba_tui.plotting.plans.signs import done, step_name  # noqa: PLC0415 - few sessions have a plan
+        from ba_tui.plotting.plan_signs import done, step_name  # noqa: PLC0415 - few sessions have a plan
 
         match event:
             case PlanChanged(plan=plan) if not plan.subtasks and plan.state == "proposed":

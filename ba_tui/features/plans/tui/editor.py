@@ -31,7 +31,7 @@ from ba_tui.faces.tui.acts.editor import edited, editor_command
 from ba_tui.faces.tui.widgets.ask_answers import ArgumentsInput
 from ba_tui.faces.tui.widgets.ask_edit import PlanEdit
 from ba_tui.features.plans.tui.view import PlanView
-from ba_tui.plotting.plans.edits import (
+from ba_tui.plotting.plan_edits import (
     LOCKED,
     added,
     changed,
@@ -43,7 +43,7 @@ from ba_tui.plotting.plans.edits import (
     removed,
     skipped,
 )
-from ba_tui.plotting.plans.signs import counted, step_name, words
+from ba_tui.plotting.plan_signs import counted, step_name, words
 from ba_tui.settings.document import parse_document
 
 REMARK = "#! "
@@ -129,11 +129,7 @@ def _dumped(value: Mapping[str, Any]) -> str:
 
 
 def read_plan(text: str, plan: Plan) -> Plan:
-    """Return ``plan`` as edited in ``text``; ``plan`` itself for an empty text.
-
-    Raises:
-        FormRefused: a line is wrong.
-    """
+    """Return ``plan`` as edited in ``text``; ``plan`` itself for an empty text. Raises FormRefused: a line is wrong."""
     text = without_remarks(text)
     data, lines, found = _parsed(text)
     if not data and not found:

@@ -22,8 +22,8 @@ from ba_tui.faces.tui.inspector.model import CallState, InspectorValue, Whole
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.inspector.rows import visible
 from ba_tui.features.plans.tui.view import TICK, WAITS, PlanView
-from ba_tui.plotting.plans.exports import mermaid
-from ba_tui.plotting.plans.signs import STATES, at_work, can_resume, counted, lasted, step_name, words
+from ba_tui.plotting.plan_exports import mermaid
+from ba_tui.plotting.plan_signs import STATES, at_work, can_resume, counted, lasted, step_name, words
 
 KEYS = "Esc close · g tree or graph · Enter open step · t transcript · y copy Mermaid"
 SAID: dict[str, CallState] = {"completed": "ok", "failed": "failed", "executing": "running"}

@@ -10,7 +10,7 @@ import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Literal, TextIO, get_args
 
 import typer
 
@@ -23,16 +23,15 @@ from ba_tui.core.errors import BaError, StorageError, UsageError, run_loop
 from ba_tui.core.events import MAIN, ConflictChanged, Event, TeamChanged, TeamMessage
 from ba_tui.core.services import Services, begin
 from ba_tui.core.start import Start
-from ba_tui.core.teamwork import Conflict, Team, TeamOrder, conflict_facts
+from ba_tui.core.teamwork import Conflict, Pattern, Strategy, Team, TeamOrder, conflict_facts
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import correction, one_line
 from ba_tui.core.turn import Turn
 from ba_tui.faces.headless import Printer, print_turn
 from ba_tui.faces.run_result import INFRASTRUCTURE, USAGE, RunResult
 from ba_tui.features.teams.cli.worker import team_settings
-from ba_tui.features.teams.engine.open_bus import open_bus
 from ba_tui.features.teams.engine.over_redis.bus import RedisBus
-from ba_tui.features.teams.engine.over_redis.membership import Membership
+from ba_tui.features.teams.engine.over_redis.membership import Membership, open_bus
 from ba_tui.features.teams.engine.over_redis.server import RedisServer
 from ba_tui.features.teams.engine.over_redis.state import dead_letters, publish_revoked
 from ba_tui.features.teams.engine.roles import Roles
@@ -156,8 +155,6 @@ async def _publish(folder: Path) -> None:
 
 
 BRIEF = 100
-PATTERNS = ("hierarchical", "committee", "market")
-STRATEGIES = ("majority", "confidence", "authority", "verifier", "person")
 Format = Literal["text", "json", "stream-json"]
 Mode = Literal["default", "accept-edits", "plan", "auto"]
 
@@ -201,8 +198,8 @@ def run(  # noqa: PLR0913 - typer reads one parameter a flag
     order = TeamOrder(
         goal,
         tuple(name for each in roles.split(",") if (name := each.strip())),
-        _one_of(pattern, PATTERNS, "pattern"),
-        _one_of(conflicts, STRATEGIES, "strategy for conflicts"),
+        _one_of(pattern, get_args(Pattern), "pattern"),
+        _one_of(conflicts, get_args(Strategy), "strategy for conflicts"),
         deadline,
     )
     if not resume and not goal.strip():
@@ -273,8 +270,6 @@ def dead(
     Exit codes:
       0 ok · 1 no server is set · 2 the server can't be used
     """
-    # joined
-
     return run_loop(print_dead_letters(folder_of(cwd), as_json=json_))
 
 

@@ -40,12 +40,11 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.faces.headless import denial
 from ba_tui.features.teams.engine.jobs import continued
 from ba_tui.features.teams.engine.leases import Lender, LenderTools
-from ba_tui.features.teams.engine.local_members import response_of
+from ba_tui.features.teams.engine.local_members import Seat, response_of
 from ba_tui.features.teams.engine.messages import Content, TaskRequest, TaskResponse, Trouble
-from ba_tui.features.teams.engine.open_bus import open_worker_bus
+from ba_tui.features.teams.engine.over_redis.membership import open_worker_bus
 from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems
 from ba_tui.features.teams.engine.roles import Roles, member_spec
-from ba_tui.features.teams.engine.seats import Seat
 from ba_tui.features.teams.engine.worker import Ask, Worker, WorkerFacts
 from ba_tui.features.teams.session import TeamSession
 from ba_tui.flags import FLAGS, ChatFlags

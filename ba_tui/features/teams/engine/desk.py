@@ -20,8 +20,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.features.teams.engine.approvals import Answers, Attending, nobody
 from ba_tui.features.teams.engine.bus import AcceptedResults, Delivery, MemoryAccepted, MessageBus
-from ba_tui.features.teams.engine.conflicts import ConflictSettler
-from ba_tui.features.teams.engine.facts import LONGEST_VALUE, StatedFact, as_fact
+from ba_tui.features.teams.engine.conflicts import LONGEST_VALUE, ConflictSettler, StatedFact, as_fact
 from ba_tui.features.teams.engine.jobs import HandingOut, JobOutcome, TeamJob, claim_of, outcome_of
 from ba_tui.features.teams.engine.leases import ENDED, LEASED
 from ba_tui.features.teams.engine.messages import (

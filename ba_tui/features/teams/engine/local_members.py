@@ -1,4 +1,6 @@
-"""A member in this process: pulls work of its role from the bus, runs an agent on it, and answers."""
+"""A member in this process: pulls work of its role from the bus, runs an agent on it, and answers; and the seat through
+which any member reaches its team: shared items, questions, lent tools.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,13 +16,16 @@ from typing import Any, TypeAlias
 from ba_tui.core.agent import ChildResult
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.ports.agents import RunningAgent
-from ba_tui.core.teamwork import EVERYBODY, AgentActivity, AgentMessage, Role
+from ba_tui.core.teamwork import EVERYBODY, AgentActivity, AgentMessage, MessageType, Role
+from ba_tui.core.text.patterns import regex
 from ba_tui.features.teams.engine.bus import Delivery, MessageBus
-from ba_tui.features.teams.engine.facts import facts_in
-from ba_tui.features.teams.engine.leases import Lender, asks_lender
+from ba_tui.features.teams.engine.conflicts import facts_in, key_of
+from ba_tui.features.teams.engine.leases import Borrower, Lease, Lender, asks_lender
 from ba_tui.features.teams.engine.messages import (
     TAKERS,
     WORKERS,
+    Bid,
+    Content,
     ContextRequest,
     Heartbeat,
     Share,
@@ -37,8 +42,80 @@ from ba_tui.features.teams.engine.messages import (
     work_topic,
 )
 from ba_tui.features.teams.engine.messages import Outcome as MessageOutcome
-from ba_tui.features.teams.engine.patterns import offer
-from ba_tui.features.teams.engine.seats import Seat
+from ba_tui.features.teams.engine.shared_context import Item, SharedContext
+
+NEWS = 100
+"""Maximum changes that are reported to a member in one message; older ones are dropped."""
+
+
+class Seat:
+    """The seat of one member. ``lead``: the lead that the member works for now; empty between two tasks."""
+
+    def __init__(self, borrower: Borrower, role: Role, team: str, shared: SharedContext) -> None:
+        self.borrower = borrower
+        self.member = borrower.name
+        self.role = role
+        self._team = team
+        self._bus = borrower.bus
+        self._shared = shared
+        self._news: deque[Share] = deque(maxlen=NEWS)
+        self.lead = ""
+        self._task = ""
+        self.leases: dict[tuple[str, str], Lease] = {}
+        """What it borrowed, by lender and tool."""
+
+    def begin(self, lead: str, task: str) -> None:
+        """Begin work on ``task`` for ``lead``."""
+        self.lead, self._task = lead, task
+        self._news.clear()
+        self.borrower.lead = lead
+        self.leases.clear()
+
+    def may(self, type: MessageType) -> bool:
+        """Return whether its role may send messages of that type."""
+        return may_send(self.role, type)
+
+    async def share(self, key: str, value: Any, version: int = 0) -> Item:
+        """Write an item over ``version``, 0 for a new one, and report it to the lead.
+
+        Raises:
+            StaleWrite: the item has another version by now. UsageError: it can't be stored, or the role may not share.
+            StorageError: the server is unreachable.
+        """
+        self._check("information_share")
+        item = await self._shared.write(key_of(key), value, version)
+        await self._tell(Share(item.key, item.value, item.version, item.by))
+        return item
+
+    async def ask(self, words: str) -> Sequence[Item]:
+        """Return the items that match ``words``; the lead records that the member's work depends on them.
+
+        Raises:
+            UsageError: the role may not ask. StorageError: the server is unreachable.
+        """
+        self._check("context_request")
+        found = await self._shared.query(words)
+        await self._tell(ContextRequest("context", words, self._task, {"keys": [item.key for item in found]}))
+        return found
+
+    def hear(self, share: Share) -> None:
+        """Record the lead's report that an item has changed."""
+        self._news.append(share)
+
+    def news(self) -> Sequence[Share]:
+        """Return the changes since the last call: the newest state of each item."""
+        newest = {share.key: share for share in self._news}
+        self._news.clear()
+        return list(newest.values())
+
+    def _check(self, type: MessageType) -> None:
+        if not self.may(type):
+            raise UsageError(f"Members of the role {self.role.name} may not send {type}.", "Go on without it.")
+
+    async def _tell(self, said: Content) -> None:
+        if self.lead:
+            await self._bus.publish(inbox(self.lead), message(said, self.member, self.lead, team=self._team))
+
 
 WITHDRAWN = 1_000
 """Maximum number of withdrawn requests that are remembered because they may still wait in a topic."""
@@ -71,7 +148,7 @@ class LocalMember:
         seat: Seat,
         bus: MessageBus,
         do: RunTask,
-        running: Callable[[], list[RunningAgent]],
+        running: Callable[[], Sequence[RunningAgent]],
         lender: Lender | None = None,
     ) -> None:
         self.name = seat.member
@@ -230,3 +307,29 @@ def response_of(request: TaskRequest, work: asyncio.Task[ChildResult], name: str
         tokens=result.usage.prompt + result.usage.output,
         seconds=seconds,
     )
+
+
+LOOP_SECONDS = 8.0
+"""Estimated seconds of one model request; used only to compare bids."""
+_WORD = regex(r"[^\W_]{3,}")
+
+
+def offer(role: Role, task: str, work: str, *, busy: bool) -> Bid:
+    """Return the bid of a member of ``role`` for ``work``: how well its words fit, and its maximum duration.
+
+    ``cost`` is 1 for the session's model, else the limit of the role's budget.
+    """
+    wanted = {word.casefold() for word in _WORD.findall(work)}
+    offered = [word.casefold() for word in _WORD.findall(" ".join((role.name, *role.capabilities)))]
+    described = {word.casefold() for word in _WORD.findall(role.description)}
+    exact = {word for word in wanted if any(_alike(word, other) for other in offered)}
+    loose = {word for word in wanted - exact if any(_alike(word, other) for other in described)}
+    fit = (len(exact) + len(loose) / 2) / (1 + len(exact) + len(loose))
+    quality = min(1.0, 0.8 * fit + 0.2 * role.authority)
+    seconds = role.max_loops * LOOP_SECONDS * (2 if busy else 1)
+    cost = role.budget.cost if role.budget and role.budget.cost is not None else 1.0
+    return Bid(task, cost, quality, seconds, reason=", ".join(sorted(exact | loose)) or "no word of the task fits")
+
+
+def _alike(one: str, other: str) -> bool:
+    return one == other or (len(one) > 3 and len(other) > 3 and (one.startswith(other) or other.startswith(one)))

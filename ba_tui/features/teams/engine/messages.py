@@ -48,19 +48,7 @@ USUAL = BusLimits()
 
 def encoded(message: AgentMessage, limits: BusLimits) -> str:
     """Return ``message`` as JSON. Raises UsageError if it is too large or its content can't be JSON."""
-    data = {
-        "sender": message.sender,
-        "receiver": message.receiver,
-        "type": message.type,
-        "content": message.content,
-        "team": message.team,
-        "correlation_id": message.correlation_id,
-        "idempotency_key": message.idempotency_key,
-        "sequence": message.sequence,
-        "id": message.id,
-        "at": message.at,
-        "protocol": message.protocol,
-    }
+    data = {each.name: getattr(message, each.name) for each in fields(message)}
     try:
         # The JSON is ASCII, so its length is its size in bytes.
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)

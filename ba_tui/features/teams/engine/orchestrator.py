@@ -1,6 +1,6 @@
 """Leads a team from its goal to its answer: forms it, assigns work, settles conflicts, combines results.
 
-Planning and plan execution are passed in as callables. Members in this process and on other machines use the same bus.
+Patterns: hierarchical, committee, market. Members in this process and on other machines use the same bus.
 """
 
 from __future__ import annotations
@@ -11,36 +11,44 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from ba_tui.core.errors import UsageError
-from ba_tui.core.ports.agents import RunningAgent
-from ba_tui.core.teamwork import AgentMessage, Claim, Conflict, Member, MessageType, Plan, Role, SubTask, Team
+from ba_tui.core.teamwork import (
+    TEAM_PLAN,
+    AgentMessage,
+    Claim,
+    Conflict,
+    Member,
+    MessageType,
+    Plan,
+    PlanTask,
+    Role,
+    SubTask,
+    Team,
+)
 from ba_tui.core.text.patterns import regex
-from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.features.teams.engine.approvals import Attending, Requests, nobody
-from ba_tui.features.teams.engine.bus import AcceptedResults, MemoryAccepted, MessageBus
-from ba_tui.features.teams.engine.conflicts import DIFFERENCE, Claims, ConflictSettler, Judges, differ
-from ba_tui.features.teams.engine.desk import Board, Confirming, DeskMeans, LeadDesk, no
-from ba_tui.features.teams.engine.facts import StatedFact
+from ba_tui.features.teams.engine.approvals import Requests
+from ba_tui.features.teams.engine.conflicts import Claims, ConflictSettler, Judges, StatedFact, differ
+from ba_tui.features.teams.engine.desk import Board, DeskMeans, LeadDesk
 from ba_tui.features.teams.engine.jobs import (
+    ANSWER,
     Assignment,
-    HandingOut,
     JobOutcome,
     TeamJob,
+    answering,
     facts_of,
     part_of,
     synthesizing,
     verifying,
 )
-from ba_tui.features.teams.engine.leases import Borrower, Lender, LenderTools
-from ba_tui.features.teams.engine.local_members import LocalMember, RunTask
-from ba_tui.features.teams.engine.messages import LEAD, lead_of, may_send
-from ba_tui.features.teams.engine.patterns import Answer, awarded, committee, hierarchical
+from ba_tui.features.teams.engine.leases import Borrower, Lender
+from ba_tui.features.teams.engine.local_members import LocalMember, Seat
+from ba_tui.features.teams.engine.messages import LEAD, Bid, lead_of, may_send
 from ba_tui.features.teams.engine.roles import best_role
-from ba_tui.features.teams.engine.seats import Seat
-from ba_tui.features.teams.engine.shared_context import Items, MemoryItems, SharedContext
+from ba_tui.features.teams.engine.shared_context import SharedContext
+from ba_tui.features.teams.engine.team_work import TeamWork
 from ba_tui.features.teams.engine.watching import TeamState, TeamWatch
 
 VERIFIER, COORDINATOR = "verifier", "coordinator"
@@ -50,51 +58,22 @@ SPAN = 8
 """Members that one lead watches; a larger team has sub-orchestrators."""
 _REFERENCE = regex(r"\{([\w.-]+)\}")
 
-Working: TypeAlias = Callable[[SubTask, str], Awaitable[JobOutcome]]
-"""Has a member do a subtask; the text is its description with the results that it refers to."""
-Reading: TypeAlias = Callable[[SubTask], bool]
-"""Whether a subtask is read-only, so that other subtasks may run at the same time."""
-Carrying: TypeAlias = Callable[[Plan, Working, Reading, Branch], Awaitable[Plan]]
-"""Executes a plan and emits its events; completed subtasks are not repeated."""
-Planning: TypeAlias = Callable[[str, Sequence[Role], Branch], Awaitable[Plan]]
-"""Makes the plan for a goal with the given roles."""
-
 
 @frozen
-class TeamRules:
-    """``difference``: see ``conflicts``; ``heartbeat`` in seconds; ``members``: maximum size of one team. ``shared``:
-    other teams use the same bus, so names must include the team's id.
-    """
+class Answer:
+    """The answer of a team. ``complete``: no part is missing. ``missing`` says what is."""
 
-    handing_out: HandingOut = HandingOut()
-    difference: float = DIFFERENCE
-    heartbeat: float = 5.0
-    members: int = 50
-    shared: bool = False
+    text: str
+    complete: bool = True
+    missing: tuple[str, ...] = ()
 
-
-@frozen
-class TeamMeans:
-    """Callbacks of a team. ``ask`` asks the user about a conflict; None without a user. ``running``: the agents of the
-    session. ``reads``: whether members of a role are read-only: only these do critical work twice, and work in
-    parallel. ``whole`` returns the whole report of a subtask; both may read files. ``confirm`` and ``accepted``: see
-    DeskMeans. ``items``: the store of shared items. ``lending``: what members of a role lend, None for nothing.
-    ``attending`` shows the user questions from workers on other machines.
-    """
-
-    bus: MessageBus
-    do: RunTask
-    plan: Planning
-    carry: Carrying
-    ask: Callable[[Conflict], Awaitable[str | None]]
-    running: Callable[[], Sequence[RunningAgent]] = tuple
-    reads: Callable[[Role], bool] = lambda role: True
-    whole: Callable[[SubTask], str] = lambda step: step.result
-    confirm: Confirming = no
-    items: Items = field(default_factory=MemoryItems)
-    accepted: AcceptedResults = field(default_factory=MemoryAccepted)
-    lending: Callable[[Role], LenderTools | None] = lambda role: None
-    attending: Attending = nobody
+    @staticmethod
+    def unfinished(results: Mapping[str, str], missing: Sequence[str]) -> Answer:
+        """Return the answer if no model could write one: the plain results, and a list of the missing ones."""
+        parts = [f"**{name}**\n\n{text}" for name, text in results.items()]
+        if missing and results:
+            parts.append("Not done:\n" + "\n".join(f"- {each}" for each in missing))
+        return Answer("\n\n".join(parts), complete=not missing and bool(results), missing=tuple(missing))
 
 
 @frozen
@@ -113,23 +92,23 @@ class TeamResult:
 class Orchestrator:
     """One team at work on one branch. Use it once."""
 
-    def __init__(self, means: TeamMeans, rules: TeamRules, assignment: Assignment, branch: Branch) -> None:
-        self._means = means
-        self._rules = rules
-        self._branch = branch
-        self.assignment = _with_verifier(assignment)
-        self.roles = {role.name: role for role in self.assignment.roles}
-        members = formed(self.assignment.roles, rules.members)
-        if rules.shared:
+    def __init__(self, work: TeamWork) -> None:
+        self._work = work
+        self._share = work.settings.difference
+        self.assignment = assignment = _with_verifier(work.assignment)
+        self.roles = {role.name: role for role in assignment.roles}
+        members = formed(assignment.roles, work.settings.max_members)
+        if work.settings.bus_url is not None:
+            # Other teams use the same server.
             members = [(f"{name}@{assignment.id}", role) for name, role in members]
         self._local = dict(members)
         listed = tuple(Member(name, role.name, heard=time.time()) for name, role in members)
-        self.watch = TeamWatch(Team(assignment.id, assignment.goal, assignment.pattern, listed), branch)
+        self.watch = TeamWatch(Team(assignment.id, assignment.goal, assignment.pattern, listed), work.branch)
         verifiers = {name for name, role in members if role.name == VERIFIER}
-        claims = Claims(assignment.id, verifiers, rules.difference)
+        claims = Claims(assignment.id, verifiers, self._share)
         judges = Judges(self._authority, self._verified, self._asked)
-        self.settling = ConflictSettler(claims, self.watch, assignment.conflicts, judges, rules.difference)
-        self._board = Board(self._shared(lead_of(assignment.id)), means.bus, self.settling, self.watch.message)
+        self.settling = ConflictSettler(claims, self.watch, assignment.conflicts, judges, self._share)
+        self._board = Board(self._shared(lead_of(assignment.id)), work.bus, self.settling, self.watch.message)
         self._desks = self._leads(len(members))
         self._done: dict[str, list[JobOutcome]] = {}
         self._who: dict[str, str] = {}
@@ -139,10 +118,10 @@ class Orchestrator:
         first, number = lead_of(self.assignment.id), -(-members // SPAN)
         names = [first] if number < 2 else [f"{first}.{index + 1}" for index in range(number)]
         means = DeskMeans(
-            self._means.bus, self.settling.heard, self._means.confirm, self._means.accepted, self._board, self._may,
-            self._means.attending,
+            self._work.bus, self.settling.heard, self._work.confirm, self._work.accepted, self._board, self._may,
+            self._work.attending,
         )  # fmt: skip
-        made = [LeadDesk(name, means, self.watch, self._rules.handing_out) for name in names]
+        made = [LeadDesk(name, means, self.watch, self._work.handing_out) for name in names]
         if number > 1:
             leads = (Member(name, LEAD, heard=time.time()) for name in names)
             self.watch.team = replace(self.watch.team, members=(*leads, *self.watch.team.members))
@@ -171,10 +150,9 @@ class Orchestrator:
         return TeamResult(answer, state, self.watch.team, found, self.watch.counts, self._done, taken)
 
     async def _answer(self) -> Answer:
-        pattern = committee if self.assignment.pattern == "committee" else hierarchical
         try:
             async with asyncio.timeout(self.assignment.deadline):
-                return await self._while_hearing(pattern(self))
+                return await self._while_hearing(self._committee() if self._apart else self._hierarchical())
         except TimeoutError:
             late = f"the deadline of {self.assignment.deadline:g} s has passed"
             results = {each.member: each.report for each in self._outcomes() if each.ok}
@@ -198,16 +176,16 @@ class Orchestrator:
         return [each for outcomes in self._done.values() for each in outcomes]
 
     async def _serve(self, name: str, role: Role) -> None:
-        bus, do = self._means.bus, self._means.do
-        patience = self._rules.handing_out.patience
+        work, bus = self._work, self._work.bus
+        patience = work.handing_out.patience
         seat = Seat(Borrower(Requests(name, bus, patience)), role, self.assignment.id, self._shared(name))
-        lending = await asyncio.to_thread(self._means.lending, role)
+        lending = await asyncio.to_thread(work.lending, role)
         lender = Lender(name, bus, lending) if lending else None
-        member = LocalMember(seat, bus, do, lambda: list(self._means.running()), lender)
-        await member.serve(self.assignment.id, self._rules.heartbeat)
+        member = LocalMember(seat, bus, work.do, work.running, lender)
+        await member.serve(self.assignment.id, work.heartbeat)
 
     def _shared(self, member: str) -> SharedContext:
-        return SharedContext(self._means.items, self._means.bus, self.assignment.id, member)
+        return SharedContext(self._work.items, self._work.bus, self.assignment.id, member)
 
     def _may(self, member: str, type: MessageType) -> bool:
         role = self.member_role(member)
@@ -221,15 +199,84 @@ class Orchestrator:
             task.cancel()
         await asyncio.gather(*members, return_exceptions=True)
 
-    # Called by patterns.
-
     @property
-    def branch(self) -> Branch:
-        return self._branch
+    def _apart(self) -> bool:
+        """Return whether members answer independently of each other."""
+        return self.assignment.pattern == "committee"
 
-    async def planned(self) -> Plan:
+    # Hierarchical: a manager assigns the subtasks of one plan to workers and combines their results.
+
+    async def _hierarchical(self) -> Answer:
+        """Return the result of the plan's last subtask if all others lead to it and none of it was overruled by a
+        settled conflict; else an answer from all results.
+        """
+        plan = await self._carry(await self._planned(), self._do_subtask)
+        results, missing = await self._results(plan), missing_of(plan)
+        if not results:
+            return Answer("", complete=False, missing=tuple(missing))
+        needed = {id for each in plan.subtasks for id in each.dependencies}
+        last = [each for each in plan.subtasks if each.id not in needed]
+        if not missing and len(last) == 1 and not self._overruled(last[0].id):
+            return Answer(results[last[0].id])
+        return await self._synthesized(results, missing)
+
+    # Committee: every member answers independently; comparable answers are put to the vote, others are merged.
+
+    async def _committee(self) -> Answer:
+        """Return the report of a member whose answer won the vote; without countable votes, an answer from all
+        reports.
+        """
+        said: dict[str, JobOutcome] = {}
+
+        async def work(subtask: SubTask, prompt: str) -> JobOutcome:
+            outcome = said[subtask.id] = await self._do_subtask(subtask, prompt)
+            return outcome
+
+        # Votes are counted once all members have answered.
+        self.settling.held = True
+        plan = await self._carry(self.assignment.plan or self._plan_of_answers(), work)
+        results, missing = await self._results(plan), missing_of(plan)
+        if not results:
+            return Answer("", complete=False, missing=tuple(missing))
+        await self.settling.release()
+        if (voted := self._voted(said)) and len(said) == len(results):
+            return Answer(voted, complete=not missing, missing=tuple(missing))
+        if len(results) == 1:
+            return Answer(next(iter(results.values())), not missing, tuple(missing))
+        return await self._synthesized(results, missing)
+
+    def _plan_of_answers(self) -> Plan:
+        """Return a plan with one independent subtask per member."""
+        goal, id = self.assignment.goal, self.assignment.id
+        subtasks = tuple(
+            SubTask(f"{role.name}-{number}", answering(goal, role), role=role.name)
+            for role in self.assignment.roles
+            for number in range(1, role.members + 1)
+        )
+        return Plan(f"{TEAM_PLAN}{id}", PlanTask(id, goal, goal), subtasks, state="approved")
+
+    def _voted(self, said: Mapping[str, JobOutcome]) -> str:
+        """Return the report behind the winning answer; empty if members stated none."""
+        stated = {
+            id: next((fact for fact in reversed(outcome.facts) if fact.key == ANSWER), None)
+            for id, outcome in said.items()
+            if outcome.ok
+        }
+        counts = next((fact for fact in self.settling.claims.facts if fact.key == ANSWER), None)
+        if len(stated) < 2 or not all(stated.values()) or counts is None:
+            return ""
+        found = [id for id, fact in stated.items() if fact and not differ(fact.value, counts.value)]
+        best = max(found, key=lambda id: next(f.confidence for f in said[id].facts if f.key == ANSWER), default="")
+        if not best:
+            # The user chose a value that no member stated.
+            return f"{ANSWER}: {counts.value}"
+        return f"{said[best].report}\n\nAnswer: {counts.value} ({len(found)} of {len(stated)} members)"
+
+    # Both patterns.
+
+    async def _planned(self) -> Plan:
         """Return the plan of the assignment, or a new one, with a role for each subtask."""
-        plan = self.assignment.plan or await self._means.plan(self.assignment.goal, self.assignment.roles, self._branch)
+        plan = self.assignment.plan or await self._work.plan(self.assignment.roles)
         if len(plan.subtasks) > SUBTASKS:
             text = f"The plan of the team has {len(plan.subtasks):,} subtasks; at most {SUBTASKS:,} are allowed."
             raise UsageError(text, "Ask for a part of it.")
@@ -243,57 +290,55 @@ class Orchestrator:
         words = f"{subtask.role} {subtask.description} {subtask.expected_output}"
         return best_role(words, self.assignment.roles) or self.assignment.roles[0]
 
-    async def carry(self, plan: Plan, work: Working) -> Plan:
-        return await self._means.carry(plan, work, lambda each: self._means.reads(self._role(each)), self._branch)
+    async def _carry(self, plan: Plan, work: Callable[[SubTask, str], Awaitable[JobOutcome]]) -> Plan:
+        return await self._work.carry(plan, work, lambda each: self._work.reads(self._role(each)))
 
-    async def work(self, subtask: SubTask, prompt: str) -> JobOutcome:
+    async def _do_subtask(self, subtask: SubTask, prompt: str) -> JobOutcome:
         """Have ``subtask`` done by a member of its role, or by the winning bidder in a market."""
         role = self._role(subtask)
         # Members of a committee answer independently of each other.
         facts = () if self.settling.held else self.settling.claims.facts
         listed = () if self.settling.held else await self._board.listed()
         told = part_of(self.assignment.goal, role, subtask, prompt, (facts, listed))
-        job = self.job(subtask.id, role, told, _REFERENCE.sub(r"\1", subtask.description), prompt)
+        job = self._job(subtask.id, role, told, _REFERENCE.sub(r"\1", subtask.description), prompt)
         job = replace(
             job,
             expected=subtask.expected_output,
-            critical=subtask.critical and self._means.reads(role),
+            critical=subtask.critical and self._work.reads(role),
             max_loops=role.max_loops,
         )
         if self.assignment.pattern == "market":
             job = await self._bid_for(job)
-        return await self.do(job)
+        return await self._do(job)
 
-    async def results(self, plan: Plan) -> Mapping[str, str]:
+    async def _results(self, plan: Plan) -> Mapping[str, str]:
         """Return the complete results of completed subtasks, by id."""
         done = [each for each in plan.subtasks if each.status == "completed"]
-        return {each.id: await asyncio.to_thread(self._means.whole, each) for each in done}
+        return {each.id: await asyncio.to_thread(self._work.whole, each) for each in done}
 
-    def overruled(self, task: str) -> bool:
+    def _overruled(self, task: str) -> bool:
         """Return whether the member that did ``task`` stated another value than the settled one."""
-        member, share = self._who.get(task, ""), self._rules.difference
+        member, share = self._who.get(task, ""), self._share
         return any(
             each.winner
             and any(one.member == member and differ(one.value, each.winner.value, share) for one in each.claims)
             for each in self.settling.claims.conflicts
         )
 
-    def job(self, task: str, role: Role, prompt: str, description: str, words: str = "") -> TeamJob:
+    def _job(self, task: str, role: Role, prompt: str, description: str, words: str = "") -> TeamJob:
         """Return a job. ``words`` describe it for its key; if empty, the prompt does, so that another prompt is another
         job.
         """
         context = {} if self.settling.held else {each.key: each.value for each in self.settling.claims.facts}
-        # Members of a committee answer independently of each other.
-        apart = self.assignment.pattern == "committee"
         key = self._key(task, words or prompt)
-        return TeamJob(task, role.name, prompt, key, description, context=context, apart=apart)
+        return TeamJob(task, role.name, prompt, key, description, context=context, apart=self._apart)
 
     def _key(self, task: str, words: str) -> str:
         """Return a key that is equal for equal work, also after the team is resumed, and differs for other work."""
         digest = hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
         return f"{self.assignment.id}/{task}/{digest}"
 
-    async def do(self, job: TeamJob) -> JobOutcome:
+    async def _do(self, job: TeamJob) -> JobOutcome:
         """Have a job done, and compare its statements with those of other members before other work uses them."""
         desk = min(self._desks, key=lambda each: each.open)
         outcome = await desk.do(job)
@@ -311,7 +356,7 @@ class Orchestrator:
         won = awarded(await desk.bids(job, bidders))
         return replace(job, to=won[0], role=self._local[won[0]].name) if won else job
 
-    async def synthesized(self, results: Mapping[str, str], missing: Sequence[str]) -> Answer:
+    async def _synthesized(self, results: Mapping[str, str], missing: Sequence[str]) -> Answer:
         """Return one answer from all results, written by a coordinator; the plain results if that fails."""
         self.watch.state("synthesizing")
         known = {role.name: role for role in (*self.assignment.known, *self.assignment.roles)}
@@ -321,12 +366,14 @@ class Orchestrator:
         member = asyncio.create_task(self._serve(name, replace(role, name=COORDINATOR)))
         self.watch.join(Member(name, COORDINATOR))
         try:
-            job = self.job("answer", replace(role, name=COORDINATOR), told, "write the answer")
-            outcome = await self.do(replace(job, max_loops=role.max_loops))
+            job = self._job("answer", replace(role, name=COORDINATOR), told, "write the answer")
+            outcome = await self._do(replace(job, max_loops=role.max_loops))
         finally:
             member.cancel()
             await asyncio.gather(member, return_exceptions=True)
-        return Answer(outcome.report, not missing) if outcome.ok else Answer.unfinished(results, missing)
+        if outcome.ok:
+            return Answer(outcome.report, not missing, tuple(missing))
+        return Answer.unfinished(results, missing)
 
     def member_role(self, member: str) -> Role | None:
         found = self.watch.find(member)
@@ -343,14 +390,14 @@ class Orchestrator:
         if role is None:
             return None
         desk = min(self._desks, key=lambda each: each.open)
-        job = self.job(f"verify-{conflict.id}", role, verifying(conflict), f"verify {conflict.key}")
+        job = self._job(f"verify-{conflict.id}", role, verifying(conflict), f"verify {conflict.key}")
         outcome = await desk.do(replace(job, max_loops=role.max_loops))
         self._done.setdefault(outcome.member or VERIFIER, []).append(outcome)
         said = [each for each in outcome.facts if each.key == conflict.key]
         return Claim(outcome.member, said[-1].value, said[-1].confidence) if outcome.ok and said else None
 
     async def _asked(self, conflict: Conflict) -> Claim | None:
-        said = await self._means.ask(conflict)
+        said = await self._work.ask(conflict)
         return None if said is None else Claim("person", said, 1.0)
 
 
@@ -385,3 +432,31 @@ def stated_before(messages: Sequence[AgentMessage]) -> tuple[tuple[str, tuple[St
             with contextlib.suppress(UsageError):
                 found.append((each.sender, facts_of(each)))
     return tuple(found)
+
+
+# Market: members bid for each subtask; quality, cost and time decide. No model is asked.
+
+QUALITY, COST, TIME = 0.6, 0.2, 0.2
+"""Weights of quality, cost and time."""
+
+
+def awarded(bids: Sequence[tuple[str, Bid]]) -> tuple[str, Bid] | None:
+    """Return the best bid: cost and time are relative to the most expensive and the slowest bid. The first one wins a
+    tie.
+    """
+    if not bids:
+        return None
+    dearest = max((bid.cost for _, bid in bids), default=0.0) or 1.0
+    slowest = max((bid.seconds for _, bid in bids), default=0.0) or 1.0
+
+    def worth(each: tuple[str, Bid]) -> float:
+        bid = each[1]
+        return QUALITY * bid.quality - COST * bid.cost / dearest - TIME * bid.seconds / slowest
+
+    return max(bids, key=worth)
+
+
+def missing_of(plan: Plan) -> Sequence[str]:
+    """Return one line for each subtask that was not done, with the reason."""
+    left = [each for each in plan.subtasks if each.status != "completed"]
+    return [f"{each.id} ({each.description[:80]}): {each.error or each.status}" for each in left]

@@ -22,6 +22,7 @@ from ba_tui.core.values import frozen
 from ba_tui.features.teams.engine.approvals import Approvals, Requests
 from ba_tui.features.teams.engine.bus import AcceptedResults, Deliveries, Delivery, MessageBus
 from ba_tui.features.teams.engine.leases import Borrower, Lender, asks_lender
+from ba_tui.features.teams.engine.local_members import Seat
 from ba_tui.features.teams.engine.messages import (
     TAKERS,
     WORKERS,
@@ -41,7 +42,6 @@ from ba_tui.features.teams.engine.messages import (
     team_of,
     work_topic,
 )
-from ba_tui.features.teams.engine.seats import Seat
 from ba_tui.features.teams.engine.shared_context import Items, SharedContext
 
 Ask: TypeAlias = Callable[[Question, str], Awaitable[Reply]]

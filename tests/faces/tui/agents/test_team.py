@@ -18,8 +18,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.features.agents.tui.screen import AgentScreen
 from ba_tui.features.teams.session import TeamSession
-from ba_tui.features.teams.tui.commands import ordered
-from ba_tui.features.teams.tui.screen import TeamScreen, first_line
+from ba_tui.features.teams.tui.screen import TeamScreen, first_line, ordered
 from tests.faces.tui.agents.story import said
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World

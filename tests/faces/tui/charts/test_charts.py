@@ -18,7 +18,7 @@ from ba_tui.faces.tui.transcript.excerpt import PreviewSpace
 from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.rows import preview
-from ba_tui.features.data.tui.lists import DataList
+from ba_tui.features.data.tui import DataList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables

@@ -19,7 +19,7 @@ from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.inspector.row_view import RowView
 from ba_tui.faces.tui.inspector.table_view import TableView
 from ba_tui.faces.tui.transcript.records import ToolRow
-from ba_tui.features.data.tui.lists import DataList
+from ba_tui.features.data.tui import DataList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables, sales

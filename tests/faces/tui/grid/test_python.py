@@ -6,7 +6,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets, PythonFile, PythonState, Variable
 from ba_tui.faces.tui.grid.pane import GridScreen
-from ba_tui.features.data.tui.lists import DataList
+from ba_tui.features.data.tui import DataList
 from tests.faces.tui.conftest import running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables

@@ -12,7 +12,7 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.faces.tui.grid.pane import GridPane, GridScreen
 from ba_tui.faces.tui.grid.traps import TrapList, warning_line
-from ba_tui.features.data.tui.lists import DataList
+from ba_tui.features.data.tui import DataList
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.grid.tables import Tables

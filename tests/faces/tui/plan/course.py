@@ -13,7 +13,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import PlanGraph
 from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.turn import Branch
-from ba_tui.plotting.plans.exports import plan_of
+from ba_tui.plotting.plan_exports import plan_of
 
 TRIP = Plan(
     "plan-1",

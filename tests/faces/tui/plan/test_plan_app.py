@@ -21,7 +21,7 @@ from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.features.plans.session import PlanSession
 from ba_tui.features.plans.tui.editor import PlanEditor
 from ba_tui.features.plans.tui.screen import PlanScreen
-from ba_tui.plotting.plans.exports import plan_of
+from ba_tui.plotting.plan_exports import plan_of
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.plan.course import TRIP, Plans, course

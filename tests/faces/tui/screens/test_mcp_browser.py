@@ -11,7 +11,7 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.mcp import McpError, McpServers, RemoteTool, ServerConfig, ServerState
-from ba_tui.features.mcp.tui.browser import LoginPage, McpPage, ServerBrowser, ServerTools
+from ba_tui.features.mcp.tui import LoginPage, McpPage, ServerBrowser, ServerTools
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.sheets import keys, lines

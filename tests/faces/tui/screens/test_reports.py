@@ -27,7 +27,7 @@ from ba_tui.faces.tui.screens.list_screen import ListScreen
 from ba_tui.faces.tui.screens.setup import ContextFileList
 from ba_tui.faces.tui.screens.status import DoctorScreen, StatusScreen
 from ba_tui.features.hooks.session import ListedHooks
-from ba_tui.features.hooks.tui.browser import HookBrowser
+from ba_tui.features.hooks.tui import HookBrowser
 from ba_tui.permissions.checks import check_value
 from ba_tui.permissions.secrets.sharing import ingress_for
 from ba_tui.resources import places

@@ -21,8 +21,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
     quoted,
 )
 from ba_tui.features.data.analysis.engine_process.grid import GridTable, conditions
-from ba_tui.features.data.analysis.errors import QueryFailed
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import QueryFailed, failed
 from ba_tui.plotting.scales import UNIT_SECONDS, TimeUnit, nice_step, number_label, time_label, unit_of
 from ba_tui.processes.serving import WorkerRequest
 

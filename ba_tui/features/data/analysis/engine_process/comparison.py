@@ -28,7 +28,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
 )
 from ba_tui.features.data.analysis.engine_process.grid import GridTable
 from ba_tui.features.data.analysis.engine_process.queries import Queries
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import failed
 from ba_tui.processes.serving import WorkerRequest
 
 BATCH = 100
@@ -63,15 +63,6 @@ class Sides:
         return [by_name[name.lower()] for name in names]
 
 
-@frozen
-class ComparisonQuery:
-    """Options: ``keys`` are empty when a key must be found; ``tolerance`` is the allowed difference of numbers."""
-
-    keys: tuple[str, ...]
-    tolerance: float
-    head: int
-
-
 def sides_of(left: GridTable, right: GridTable) -> Sides:
     """Return the common columns of ``left`` and ``right``, ignoring case."""
     others = {column.name.lower(): column for column in right.columns}
@@ -84,25 +75,30 @@ def sides_of(left: GridTable, right: GridTable) -> Sides:
 
 
 def compare_tables(
-    request: WorkerRequest, database: Database, queries: Queries, sides: Sides, asked: ComparisonQuery
+    request: WorkerRequest,
+    database: Database,
+    queries: Queries,
+    sides: Sides,
+    keys: tuple[str, ...],
+    *,
+    tolerance: float,
+    head: int,
 ) -> Comparison:
-    """Compare the tables.
-
-    Raises:
-        HandlerFailed: a key column is missing, or no key was found.
-    """
+    """Compare the tables. Without ``keys``, a key is found; ``tolerance`` is the allowed difference of numbers. Raises
+    HandlerFailed: a key column is missing, or no key was found."""
+    found = not keys
     with database.shared(request, f"comparing {sides.left.name} with {sides.right.name}") as cursor:
-        keys = _given(sides, asked.keys) if asked.keys else _found_key(cursor, sides)
+        keys = _found_key(cursor, sides) if found else _given(sides, keys)
         left = _doubted(cursor, sides.left, [pair[0] for pair in sides.pairs(keys)])
         right = _doubted(cursor, sides.right, [pair[1] for pair in sides.pairs(keys)])
-        joined = _JoinSql(sides, keys, asked.tolerance, ordered=bool(left.repeated or right.repeated))
+        joined = _JoinSql(sides, keys, tolerance, ordered=bool(left.repeated or right.repeated))
         both, only_left, only_right = joined.sizes(cursor)
         counts = joined.differing(cursor)
         changed = joined.changed(cursor, list(counts))
     columns = [ColumnDifference(name, rows) for name, rows in counts.items()]
     result = None
     if only_left or only_right or changed:
-        result = queries.run(request, joined.rows([each.column for each in columns]), asked.head, None)
+        result = queries.run(request, joined.rows([each.column for each in columns]), head, None)
         with database.shared(request) as cursor:
             columns = [joined.with_examples(cursor, each, result) if place < WITH_EXAMPLES else each
                        for place, each in enumerate(columns)]  # fmt: skip
@@ -111,13 +107,13 @@ def compare_tables(
         left,
         right,
         keys,
-        not asked.keys,
+        found,
         both,
         only_left,
         only_right,
         changed,
         len(sides.shared) - len(keys),
-        asked.tolerance,
+        tolerance,
         tuple(each.name for each in sides.left.columns if each.name.lower() not in mine),
         tuple(each.name for each in sides.right.columns if each.name.lower() not in mine),
         tuple(TypeDifference(a.name, a.type, b.type) for a, b in sides.shared if a.type != b.type),
@@ -189,7 +185,7 @@ class _JoinSql:
 
     def _from(self, pairs: Sequence[tuple[Column, Column]]) -> str:
         """Return the join, with the columns of ``pairs``."""
-        on = [_same_key(a, b) for a, b in self._keys]
+        on = [f"{_as_key(a, b, 'a')} IS NOT DISTINCT FROM {_as_key(a, b, 'b')}" for a, b in self._keys]
         on += ['a."~n" = b."~n"'] if self._ordered else []
         left, right = (self._source(side, pairs) for side in (0, 1))
         return f"{left} AS a FULL JOIN {right} AS b ON {' AND '.join(on)}"
@@ -318,17 +314,13 @@ class _JoinSql:
         return f"(CAST({left} AS VARCHAR) IS DISTINCT FROM CAST({right} AS VARCHAR))"
 
 
-def _same_key(a: Column, b: Column) -> str:
-    return f"{_as_key(a, b, 'a', a.name)} IS NOT DISTINCT FROM {_as_key(a, b, 'b', b.name)}"
-
-
 def _key(a: Column, b: Column) -> str:
-    return f"coalesce({_as_key(a, b, 'a', a.name)}, {_as_key(a, b, 'b', b.name)})"
+    return f"coalesce({_as_key(a, b, 'a')}, {_as_key(a, b, 'b')})"
 
 
-def _as_key(a: Column, b: Column, side: str, name: str) -> str:
+def _as_key(a: Column, b: Column, side: str) -> str:
     """Return a key column, as text when the types of both tables don't compare."""
-    column = f"{side}.{quoted(name)}"
+    column = f"{side}.{quoted(a.name if side == 'a' else b.name)}"
     return column if a.kind == b.kind or (a.numeric and b.numeric) else f"CAST({column} AS VARCHAR)"
 
 

@@ -19,8 +19,7 @@ from ba_tui.core.ports.tables import MAX_CELL_CHARS, Cell, Column, Row
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line, quoted
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.errors import nearest_names
-from ba_tui.features.data.analysis.wire import LONGEST, failed
+from ba_tui.features.data.analysis.errors import LONGEST, failed, nearest_names
 from ba_tui.processes.serving import HandlerFailed, RequestCancelled, WorkerRequest
 
 # Errors as one line and a hint: DuckDB's messages reworded, with the nearest names.

@@ -52,18 +52,12 @@ from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 MONTHS = (
     "januar jänner jan janvier janv enero ene gennaio gen january",
-    "februar feb février fevrier févr fevr febrero febbraio february",
-    "märz maerz mär mrz mars marzo march mar",
-    "april apr avril avr abril abr aprile",
-    "mai mayo maggio mag may",
-    "juni jun juin junio giugno giu june",
-    "juli jul juillet juil julio luglio lug july",
-    "august aug août aout agosto ago",
-    "september sept sep septembre septiembre settembre set",
-    "oktober okt octobre oct octubre ottobre ott october",
-    "november nov novembre noviembre",
-    "dezember dez décembre decembre déc dec diciembre dic dicembre december",
-)
+    "februar feb février fevrier févr fevr febrero febbraio february", "märz maerz mär mrz mars marzo march mar",
+    "april apr avril avr abril abr aprile", "mai mayo maggio mag may", "juni jun juin junio giugno giu june",
+    "juli jul juillet juil julio luglio lug july", "august aug août aout agosto ago",
+    "september sept sep septembre septiembre settembre set", "oktober okt octobre oct octubre ottobre ott october",
+    "november nov novembre noviembre", "dezember dez décembre decembre déc dec diciembre dic dicembre december",
+)  # fmt: skip
 FORMATS = ("%d %m %Y", "%d. %m %Y", "%d-%m-%Y", "%d.%m.%Y")
 _DATE_WITH_MONTH = regex(r"(?i)\s*\d{1,2}(?:er|º)?[ .-]{1,2}([^\W\d_]{3,10})\.?[ -]\d{4}(?: .*)?")
 _KNOWN = frozenset(" ".join(MONTHS).split())
@@ -277,15 +271,6 @@ _RESULT = regex(r"r\d+")
 
 
 @frozen
-class AskedFiles:
-    """``source`` as the caller wrote it, and its files. ``name`` overrides the table name."""
-
-    source: str
-    paths: Sequence[Path]
-    name: str = ""
-
-
-@frozen
 class _LoadResult:
     """How LOADING was filled; ``reading`` as in ``Dataset``."""
 
@@ -302,15 +287,17 @@ class DatasetRegistry:
     store: DataStore
     changed: Callable[[str], None]
 
-    def register(self, request: WorkerRequest, asked: AskedFiles, part: str) -> list[Dataset]:
-        """Return the datasets of the files. Registered files that did not change are not read again."""
-        paths = asked.paths
+    def register(
+        self, request: WorkerRequest, source: str, paths: Sequence[Path], name: str, part: str
+    ) -> list[Dataset]:
+        """Return the datasets of the files, named in ``source`` as the caller wrote it; ``name`` overrides the table
+        name. Registered files that did not change are not read again."""
         found = _one_format(paths)
         known = [each for each in self.store.datasets if _same(each, paths, part)]
         if known and all(_unchanged(each) for each in known):
             return [each.dataset for each in known]
         parts = _parts(found, paths, part)
-        return [self._load(request, asked, found, each).dataset for each in parts]
+        return [self._load(request, source, paths, name, found, each).dataset for each in parts]
 
     def refreshed(self, request: WorkerRequest, names: Sequence[str]) -> list[str]:
         """Read datasets again whose files changed. Return a sentence for each of them, and for missing files."""
@@ -325,8 +312,8 @@ class DatasetRegistry:
                     raise unreadable(f"{gone.name} is gone, which {name} reads.", "Restore the file.")
                 notes.append(f"{gone.name} is gone; {name} is the copy that ba read before.")
                 continue
-            asked = AskedFiles(stored.dataset.source, paths)
-            self._load(request, asked, _one_format(paths), stored.dataset.part)
+            dataset = stored.dataset
+            self._load(request, dataset.source, paths, "", _one_format(paths), dataset.part)
             notes.append(f"{name} was read again because its file changed.")
         return notes
 
@@ -337,12 +324,19 @@ class DatasetRegistry:
         with self.database.loading(request, self.store.standing()) as cursor:
             return self._profiled(cursor, request, stored)
 
-    def _load(self, request: WorkerRequest, asked: AskedFiles, found: FoundFormat, part: str) -> StoredDataset:
-        source, paths = asked.source, asked.paths
+    def _load(
+        self,
+        request: WorkerRequest,
+        source: str,
+        paths: Sequence[Path],
+        named: str,
+        found: FoundFormat,
+        part: str,
+    ) -> StoredDataset:
         known = next(
             (each for each in self.store.datasets if _same(each, paths, part) and each.dataset.part == part), None
         )
-        name = known.dataset.name if known else asked.name or self._name(source, paths, part)
+        name = known.dataset.name if known else named or self._name(source, paths, part)
         number = known.number if known else max((each.number for each in self.store.datasets), default=0) + 1
         reading = self.store.standing() | {str(path) for path in paths}
         scratch = self.database.folder / WORK

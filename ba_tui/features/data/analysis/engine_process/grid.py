@@ -32,7 +32,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
 from ba_tui.features.data.analysis.engine_process.datasets import CONVERTED
 from ba_tui.features.data.analysis.engine_process.store import SCHEMA
 from ba_tui.features.data.analysis.engine_process.text_files import LOADING
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import failed
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 MOST_KEPT = 8
@@ -222,14 +222,9 @@ MOST_COLUMNS = 200
 """Most values of a column that become columns."""
 LONGEST_VALUE = 200
 AGGREGATES = {
-    "sum": "sum({})",
-    "avg": "avg({})",
-    "median": "median({})",
-    "min": "min({})",
-    "max": "max({})",
-    "count": "count({})",
-    "count_distinct": "count(DISTINCT {})",
-}
+    "sum": "sum({})", "avg": "avg({})", "median": "median({})", "min": "min({})", "max": "max({})",
+    "count": "count({})", "count_distinct": "count(DISTINCT {})",
+}  # fmt: skip
 NUMERIC = frozenset({"sum", "avg", "median"})
 EMPTY = "(empty)"
 
@@ -246,10 +241,7 @@ class CrossTable:
 
 def pivot_query(request: WorkerRequest, database: Database, table: GridTable, asked: CrossTable) -> str:
     """Return the SELECT of a cross table: a row for each group of ``rows`` and one of totals, a column for each group
-    of ``columns``.
-
-    Raises:
-        HandlerFailed: a column is missing or of the wrong type, or there would be too many columns.
+    of ``columns``. Raises HandlerFailed: a column is missing or of the wrong type, or there would be too many columns.
     """
     rows, columns = ([table.column(name).name for name in names] for names in (asked.rows, asked.columns))
     value = _aggregated(table, asked)

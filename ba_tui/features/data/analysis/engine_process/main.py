@@ -15,7 +15,7 @@ from ba_tui.core.ports.tables import Arrangement, Catalogue, Column, FoundRows, 
 from ba_tui.core.results import ChartRequest
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.charts import compute_chart
-from ba_tui.features.data.analysis.engine_process.comparison import ComparisonQuery, compare_tables, sides_of
+from ba_tui.features.data.analysis.engine_process.comparison import compare_tables, sides_of
 from ba_tui.features.data.analysis.engine_process.database import (
     Database,
     Limits,
@@ -27,7 +27,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
     said,
     unknown_table,
 )
-from ba_tui.features.data.analysis.engine_process.datasets import AskedFiles, DatasetRegistry
+from ba_tui.features.data.analysis.engine_process.datasets import DatasetRegistry
 from ba_tui.features.data.analysis.engine_process.grid import (
     FILE_NUMBER,
     Arrangements,
@@ -41,10 +41,10 @@ from ba_tui.features.data.analysis.engine_process.grid import (
     texts,
 )
 from ba_tui.features.data.analysis.engine_process.profiles import profiles_of
-from ba_tui.features.data.analysis.engine_process.queries import LandedFile, Queries
+from ba_tui.features.data.analysis.engine_process.queries import Queries
 from ba_tui.features.data.analysis.engine_process.store import DataStore, StoredDataset
 from ba_tui.features.data.analysis.engine_process.traps.datasets import quality_findings
-from ba_tui.features.data.analysis.wire import decoded, encoded, failed
+from ba_tui.features.data.analysis.errors import decoded, encoded, failed
 from ba_tui.processes.serving import Handler, WorkerChannel, WorkerRequest
 
 AROUND = 0.25
@@ -146,8 +146,9 @@ class OpenEngine:
         return stored
 
 
-class TextHandlers:
-    """Requests for texts of columns. The database opens with the first request, so that an error becomes its reply."""
+class Handlers:
+    """One method for each kind of request. The database opens with the first one, so that an error becomes its
+    reply."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder = folder
@@ -187,14 +188,11 @@ class TextHandlers:
         with engine.database.shared(request) as cursor:
             return texts(cursor, table, table.column(payload["column"]))
 
-
-class Handlers(TextHandlers):
-    """One method for each kind of request."""
-
     def register(self, request: WorkerRequest) -> object:
-        payload: Any = request.payload
-        asked = AskedFiles(payload["source"], [Path(path) for path in payload["paths"]], payload["name"])
-        return encoded(self._engine.datasets.register(request, asked, payload["part"]))
+        payload = _payload(request)
+        paths = [Path(path) for path in payload["paths"]]
+        datasets = self._engine.datasets.register(request, payload["source"], paths, payload["name"], payload["part"])
+        return encoded(datasets)
 
     def profile(self, request: WorkerRequest) -> object:
         engine, payload = self._engine, _payload(request)
@@ -271,8 +269,9 @@ class Handlers(TextHandlers):
     def compare(self, request: WorkerRequest) -> object:
         engine, payload = self._engine, _payload(request)
         sides = sides_of(engine.table(request, payload["left"]), engine.table(request, payload["right"]))
-        asked = ComparisonQuery(tuple(payload["keys"]), float(payload["tolerance"]), payload["head"])
-        return encoded(compare_tables(request, engine.database, engine.queries, sides, asked))
+        keys, tolerance, head = tuple(payload["keys"]), float(payload["tolerance"]), payload["head"]
+        found = compare_tables(request, engine.database, engine.queries, sides, keys, tolerance=tolerance, head=head)
+        return encoded(found)
 
     def pivot(self, request: WorkerRequest) -> object:
         engine, payload = self._engine, _payload(request)
@@ -283,8 +282,8 @@ class Handlers(TextHandlers):
     def adopt(self, request: WorkerRequest) -> object:
         payload = _payload(request)
         provenance: Provenance = decoded(Provenance, payload["provenance"])
-        landed = LandedFile(Path(payload["file"]), payload["types"])
-        return encoded(self._engine.queries.adopt(request, landed, provenance, payload["head"]))
+        file, types, head = Path(payload["file"]), payload["types"], payload["head"]
+        return encoded(self._engine.queries.adopt(request, file, types, provenance, head))
 
 
 def _opened(folder: Path, limits: Limits) -> OpenEngine:

@@ -41,10 +41,8 @@ class _Figures:
 def profiles_of(
     cursor: duckdb.DuckDBPyConnection, table: str, rows: int, tick: Callable[[float], None]
 ) -> tuple[ColumnProfile, ...]:
-    """Return the statistics of each column of ``table``, a quoted name or a bracketed query.
-
-    ``tick`` is called with the completed share, and raises when the request was cancelled.
-    """
+    """Return the statistics of each column of ``table``, a quoted name or a bracketed query. ``tick`` is called with
+    the completed share, and raises when the request was cancelled."""
     columns = columns_of(cursor, table)
     head, exact = _head(cursor, table, columns), not approximate(rows, len(columns))
     found: list[ColumnProfile] = []

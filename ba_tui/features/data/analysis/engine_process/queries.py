@@ -29,7 +29,7 @@ from ba_tui.features.data.analysis.engine_process.database import (
 from ba_tui.features.data.analysis.engine_process.datasets import DatasetRegistry
 from ba_tui.features.data.analysis.engine_process.store import DataStore, StoredResult
 from ba_tui.features.data.analysis.engine_process.traps.queries import findings_of_query
-from ba_tui.features.data.analysis.wire import failed
+from ba_tui.features.data.analysis.errors import failed
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 
 # Statements are classified with DuckDB's parser: only those that read, and only tables, are run. The engine's settings
@@ -38,42 +38,36 @@ from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 LONGEST = 200_000
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 SELECTS = frozenset({"SELECT", "MULTI"})
 """Statement types that may select: DuckDB reports a PIVOT that must find its columns as MULTI, like other pairs of
 statements."""
 NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-FILE_FUNCTIONS = _words(
-    "read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto read_ndjson read_ndjson_auto"
-)
-SOURCES = _words(
-    "range generate_series unnest repeat repeat_row json_each json_tree summary histogram histogram_values "
-    "test_all_types duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views "
-    "pragma_table_info pragma_version pragma_collations regexp_split_to_table flatten"
-)
+FILE_FUNCTIONS = frozenset([
+    "read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto", "read_ndjson",
+    "read_ndjson_auto",
+])  # fmt: skip
+SOURCES = frozenset([
+    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "summary", "histogram",
+    "histogram_values", "test_all_types", "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_tables",
+    "duckdb_types", "duckdb_views", "pragma_table_info", "pragma_version", "pragma_collations",
+    "regexp_split_to_table", "flatten",
+])  # fmt: skip
 """Functions allowed in FROM."""
-ACTS = _words(
-    "nextval setval currval query query_table checkpoint force_checkpoint getenv read_text read_blob glob sniff_csv "
-    "which_secret load_extension install_extension enable_logging disable_logging write_log set_config "
-    "add_parquet_key write_csv shell system"
-)
+ACTS = frozenset([
+    "nextval", "setval", "currval", "query", "query_table", "checkpoint", "force_checkpoint", "getenv", "read_text",
+    "read_blob", "glob", "sniff_csv", "which_secret", "load_extension", "install_extension", "enable_logging",
+    "disable_logging", "write_log", "set_config", "add_parquet_key", "write_csv", "shell", "system",
+])  # fmt: skip
 CHANGES = frozenset(
     ["insert", "update", "delete", "merge", "create", "drop", "alter", "copy", "attach", "detach", "truncate"]
 )
 OTHERS: Mapping[str, str] = {
-    "COPY": "COPY writes or reads files",
-    "ATTACH": "ATTACH opens a database file",
-    "DETACH": "DETACH closes a database",
-    "LOAD": "extensions are not loaded or installed",
-    "SET": "the engine's settings are fixed",
-    "PRAGMA": "PRAGMA may change how the engine works",
-    "CALL": "CALL runs a procedure",
-    "EXPORT": "EXPORT writes files",
+    "COPY": "COPY writes or reads files", "ATTACH": "ATTACH opens a database file",
+    "DETACH": "DETACH closes a database", "LOAD": "extensions are not loaded or installed",
+    "SET": "the engine's settings are fixed", "PRAGMA": "PRAGMA may change how the engine works",
+    "CALL": "CALL runs a procedure", "EXPORT": "EXPORT writes files",
     "TRANSACTION": "the engine keeps its own transactions",
-}
+}  # fmt: skip
 INSTEAD: Mapping[str, str] = {
     "COPY": "Write COPY (SELECT …) TO 'new.csv' with no option but FORMAT; in `ba data query`, use --output.",
     "EXPORT": "Write one result: COPY (SELECT …) TO 'new.parquet'.",
@@ -92,11 +86,7 @@ _PIVOT = regex(r"(?is)\b(?:un)?pivot")
 
 
 def parsed(connection: duckdb.DuckDBPyConnection, sql: str, known: Mapping[str, str]) -> tuple[Statement, ...]:
-    """Parse ``sql``. ``known``: the existing tables, by lower-case name.
-
-    Raises:
-        HandlerFailed: DuckDB can't parse it.
-    """
+    """Parse ``sql``. ``known``: existing tables by lower-case name. Raises HandlerFailed: DuckDB can't parse it."""
     if len(sql) > LONGEST:
         raise failed(f"The SQL is longer than {LONGEST // 1000} KB.")
     if sql.lstrip().startswith("."):
@@ -227,14 +217,6 @@ ENGINE = f"DuckDB {duckdb.__version__}"
 
 
 @frozen
-class LandedFile:
-    """A Parquet file of another engine; ``types`` are the target types of its text columns."""
-
-    file: Path
-    types: Mapping[str, str]
-
-
-@frozen
 class Queries:
     """Runs queries on ``database``, which pages and loads use too."""
 
@@ -248,11 +230,8 @@ class Queries:
             return parsed(cursor, sql, self.store.names())
 
     def run(self, request: WorkerRequest, sql: str, head: int, files: Mapping[str, list[str]] | None) -> QueryResult:
-        """Run one statement. ``files`` maps named files to their tables; None before they were registered.
-
-        Raises:
-            HandlerFailed: it can't run; kind ``files_needed`` lists the files to register.
-        """
+        """Run one statement. ``files`` maps named files to their tables; None before they were registered. Raises
+        HandlerFailed: it can't run; kind ``files_needed`` lists the files to register."""
         statement = self._readable(self.statements(sql), files)
         named = {file: names[0] for file, names in (files or {}).items()}
         tables = tuple(dict.fromkeys((*statement.tables, *named.values())))
@@ -286,18 +265,21 @@ class Queries:
         with self.database.shared(request) as cursor:
             return findings_of_query(cursor, request, statement.sql, tables, self.store, seconds)
 
-    def adopt(self, request: WorkerRequest, landed: LandedFile, provenance: Provenance, head: int) -> QueryResult:
-        """Store a Parquet file of the inbox as a result."""
+    def adopt(
+        self, request: WorkerRequest, file: Path, types: Mapping[str, str], provenance: Provenance, head: int
+    ) -> QueryResult:
+        """Store a Parquet file of another engine, in the inbox, as a result. ``types``: the target types of its text
+        columns."""
         with self.database.shared(request, "keeping the result") as cursor, self.store.handle() as number:
-            name, source = quoted(f"R{number}"), f"read_parquet({text(str(landed.file))})"
+            name, source = quoted(f"R{number}"), f"read_parquet({text(str(file))})"
             cursor.execute("BEGIN")
             try:
-                casts, notes = _casts(cursor, source, landed.types)
+                casts, notes = _casts(cursor, source, types)
                 rows = fetch_number(cursor, f"CREATE TABLE {name} AS SELECT {casts} FROM {source}")
                 columns = columns_of(cursor, name)
             except duckdb.Error as error:
                 cursor.execute("ROLLBACK")
-                raise unreadable(f"{landed.file.name} can't be kept as a result: {said(error)}") from error
+                raise unreadable(f"{file.name} can't be kept as a result: {said(error)}") from error
             return self._kept(cursor, StoredResult(number, columns, rows, provenance, notes), head)
 
     def _kept(self, cursor: duckdb.DuckDBPyConnection, stored: StoredResult, head: int) -> QueryResult:

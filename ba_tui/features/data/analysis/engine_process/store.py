@@ -9,7 +9,6 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -25,7 +24,7 @@ from ba_tui.core.ports.tables import (
 )
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.database import listed, quoted, rows_of, text, unreadable
-from ba_tui.features.data.analysis.wire import decoded, encoded
+from ba_tui.features.data.analysis.errors import decoded, encoded
 from ba_tui.processes.serving import RequestCancelled, WorkerRequest
 
 SCHEMA = "ba"
@@ -73,7 +72,12 @@ class DataStore:
         self._heads: dict[tuple[str, int], tuple[Row, ...]] = {}
         rows = cursor.execute(f"SELECT number, paths, value, profile FROM {SCHEMA}.datasets ORDER BY number").fetchall()
         kept = [
-            StoredDataset(number, tuple(json.loads(paths)), decoded(Dataset, json.loads(value)), _profile(profile))
+            StoredDataset(
+                number,
+                tuple(json.loads(paths)),
+                decoded(Dataset, json.loads(value)),
+                decoded(DatasetProfile, json.loads(profile)) if profile else None,
+            )
             for number, paths, value, profile in rows
         ]
         self._datasets = {each.dataset.name: each for each in kept}
@@ -166,22 +170,12 @@ class DataStore:
         """Return the result with its first rows, which are read once."""
         key = (stored.handle, head)
         if key not in self._heads:
-            self._heads[key] = first_rows(cursor, quoted(stored.handle), stored.columns, head)
+            query = f"SELECT {listed(stored.columns)} FROM {quoted(stored.handle)} LIMIT {head}"
+            self._heads[key] = rows_of(cursor.execute(query).fetchall())
         rows = self._heads[key]
         return QueryResult(
             stored.handle, stored.columns, stored.rows, rows, stored.provenance, stored.notes, stored.findings
         )
-
-
-def _profile(stored: str | None) -> DatasetProfile | None:
-    return decoded(DatasetProfile, json.loads(stored)) if stored else None
-
-
-def first_rows(
-    cursor: duckdb.DuckDBPyConnection, table: str, columns: tuple[Column, ...], limit: int
-) -> tuple[Row, ...]:
-    rows: list[Any] = cursor.execute(f"SELECT {listed(columns)} FROM {table} LIMIT {limit}").fetchall()
-    return rows_of(rows)
 
 
 # Fingerprints of files: size, time and hash. Large files are hashed while they are loaded.

@@ -38,16 +38,10 @@ MOST_NAMES = 5
 Compression: TypeAlias = Literal["none", "gzip", "zstd"]
 
 MAGIC: tuple[tuple[bytes, DataFormat | Literal["gzip", "zstd", "zip", "ole", "pdf"]], ...] = (
-    (b"SQLite format 3\0", "sqlite"),
-    (b"PAR1", "parquet"),
-    (b"ARROW1", "arrow"),
-    (b"\xff\xff\xff\xff", "arrow"),
-    (b"\x1f\x8b", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"PK\x03\x04", "zip"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "ole"),
-    (b"%PDF-", "pdf"),
-)
+    (b"SQLite format 3\0", "sqlite"), (b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "arrow"),
+    (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"PK\x03\x04", "zip"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "ole"), (b"%PDF-", "pdf"),
+)  # fmt: skip
 ENDINGS: dict[str, DataFormat] = {
     **dict.fromkeys(("json", "jsonl", "ndjson", "geojson"), "json"),
     **dict.fromkeys(("xlsx", "xlsm", "xlsb", "xls", "ods"), "excel"),

@@ -152,11 +152,8 @@ class TableCalls:
 
 
 def take_over(folder: Path, name: str, inbox: Path) -> Path:
-    """Move a file that a kernel wrote out of its reach, and return the new path. Blocks.
-
-    Raises:
-        KernelFailed: it is not a regular file. OSError: it can't be moved.
-    """
+    """Move a file that a kernel wrote out of its reach, and return the new path. Blocks. Raises KernelFailed: it is not
+    a regular file. OSError: it can't be moved."""
     if Path(name).name != name:
         raise KernelFailed("A table is kept in a file of the session's folder.")
     target = inbox / f"python-{name}"
@@ -207,11 +204,8 @@ class PythonKernel:
         return self._worker is not None and self._worker.alive()
 
     async def run(self, code: str, seconds: float, listener: Callable[[str], None] | None = None) -> CallResult:
-        """Run ``code`` for at most ``seconds`` and return its output. ``listener`` receives printed text.
-
-        Raises:
-            KernelFailed: the kernel could not start, or ended during the code.
-        """
+        """Run ``code`` for at most ``seconds`` and return its output. ``listener`` receives printed text. Raises
+        KernelFailed: the kernel could not start, or ended during the code."""
         async with self._turn:
             try:
                 return await self._ran(code, seconds, listener)

@@ -140,9 +140,7 @@ MOST = 1_000
 
 def files_in(folder: Path) -> dict[str, tuple[int, int]]:
     """Return the regular files in ``folder`` by relative path: size in bytes and modification time in nanoseconds.
-
-    Hidden files and links are skipped; at most ``MOST`` files are returned. Blocks.
-    """
+    Hidden files and links are skipped; at most ``MOST`` files are returned. Blocks."""
     found: dict[str, tuple[int, int]] = {}
     for above, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

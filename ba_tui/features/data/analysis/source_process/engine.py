@@ -17,8 +17,7 @@ import ibis
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.features.data.analysis.errors import nearest_names
-from ba_tui.features.data.analysis.wire import failed, first_line
+from ba_tui.features.data.analysis.errors import failed, first_line, nearest_names
 from ba_tui.processes.serving import HandlerFailed, WorkerRequest
 
 # Rows of another engine are written to a Parquet file: as text with target types, or as Arrow.
@@ -232,10 +231,8 @@ class IbisEngine:
 
     @contextmanager
     def limited(self, request: WorkerRequest, seconds: float) -> Generator[None]:
-        """While active, a cancel or timeout interrupts the statement on the server.
-
-        The exit waits for an interrupt in progress, which would otherwise stop the next statement.
-        """
+        """While active, a cancel or timeout interrupts the statement on the server. The exit waits for an interrupt in
+        progress, which would otherwise stop the next statement."""
         late, over = threading.Event(), threading.Event()
         stopping: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""Serves the requests of ``analysis.sources.Sources`` for one source. Connects with the first request."""
+"""Serves the requests of ``tools.sources.Sources`` for one source. Connects with the first request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ba_tui.features.data.analysis.wire import cleaned, first_line, unreachable
+from ba_tui.features.data.analysis.errors import cleaned, first_line, unreachable
 from ba_tui.processes.serving import Handler, HandlerFailed, RequestCancelled, WorkerChannel, WorkerRequest
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.types.string import TextLoader
 
 from ba_tui.core.text.patterns import regex
-from ba_tui.features.data.analysis.errors import nearest_names
+from ba_tui.features.data.analysis.errors import failed, first_line, nearest_names, unreachable
 from ba_tui.features.data.analysis.source_process.engine import (
     PLAIN,
     IbisEngine,
@@ -23,7 +23,6 @@ from ba_tui.features.data.analysis.source_process.engine import (
     done,
     land_text,
 )
-from ba_tui.features.data.analysis.wire import failed, first_line, unreachable
 from ba_tui.processes.serving import HandlerFailed
 
 CONNECT_SECONDS = 10

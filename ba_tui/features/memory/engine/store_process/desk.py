@@ -20,8 +20,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.entries import ids_of
-from ba_tui.features.memory.engine.log import Mark
+from ba_tui.features.memory.engine.log import Mark, ids_of, mark_in
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store_process.mind import Mind, WorkQueue, give_way
 from ba_tui.resources import open_regular, read_regular
@@ -101,8 +100,8 @@ class IndexRecord:
 
     def save(self, path: Path) -> None:
         """Replace the file. Raises OSError."""
-        mark = [self.mark.head.hex(), self.mark.offset, self.mark.guard.hex()]
-        text = json.dumps({"folder": self.folder, "model": self.model, "mark": mark, "openings": self.openings})
+        record = {"folder": self.folder, "model": self.model, "mark": self.mark.packed(), "openings": self.openings}
+        text = json.dumps(record)
         temporary = path.with_suffix(".new")
         temporary.write_text(text, "utf-8")
         temporary.replace(path)
@@ -112,9 +111,7 @@ def load_record(path: Path) -> IndexRecord | None:
     """Return the record in a file; None if it is missing or unreadable."""
     try:
         given = read_object(read_regular(path, _LIMIT)) or {}
-        head, offset, guard = given["mark"]
-        mark = Mark(bytes.fromhex(head), int(offset), bytes.fromhex(guard))
-        name = str(given["folder"])
+        name, mark = str(given["folder"]), mark_in(given["mark"])
         return IndexRecord(name, str(given["model"]), mark, int(given["openings"])) if _own(name) else None
     except (OSError, KeyError, TypeError, ValueError):
         return None

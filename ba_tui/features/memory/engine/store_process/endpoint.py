@@ -54,7 +54,7 @@ class EndpointEmbedder:
 
     @property
     def traits(self) -> Traits:
-        return Traits(self._endpoint.model, self._dimensions, 0.0, 0.9)
+        return Traits(self._endpoint.model, self._dimensions)
 
     def entries(self, texts: Sequence[str]) -> Vectors:
         reply = self._asked([text[:READ] if text.strip() else "-" for text in texts])

@@ -26,8 +26,7 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import one_line
-from ba_tui.features.memory.engine.entries import as_record, entry_of, ids_of
-from ba_tui.features.memory.engine.log import Log, Mark
+from ba_tui.features.memory.engine.log import Log, Mark, as_record, entry_of, ids_of, mark_in
 from ba_tui.features.memory.engine.setup import TeamServer
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store_process.chroma_index import collection_name
@@ -233,9 +232,8 @@ class TeamStore:
             return
 
     def _save(self) -> None:
-        mark = [self._mark.head.hex(), self._mark.offset, self._mark.guard.hex()]
         temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps({"mark": mark, "cursor": self._cursor}), "utf-8")
+        temporary.write_text(json.dumps({"mark": self._mark.packed(), "cursor": self._cursor}), "utf-8")
         temporary.replace(self._path)
 
 
@@ -272,7 +270,6 @@ def _loaded(path: Path) -> tuple[Mark, float]:
     """Return how far the log was sent, and until when entries were fetched."""
     try:
         given = cast("Mapping[str, Any]", json.loads(path.read_bytes()))
-        head, offset, guard = given["mark"]
-        return Mark(bytes.fromhex(head), int(offset), bytes.fromhex(guard)), float(given["cursor"])
+        return mark_in(given["mark"]), float(given["cursor"])
     except (OSError, ValueError, KeyError, TypeError):
         return Mark(), 0.0

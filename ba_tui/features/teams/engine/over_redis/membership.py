@@ -1,4 +1,5 @@
-"""The keys of this machine in a team: those of a lead with its list of members, or the one that a lead issued.
+"""The keys of this machine in a team: those of a lead with its list of members, or the one that a lead issued; and the
+bus that the settings choose.
 
 Private keys are in the keyring, else in ``keys.yaml``; a member's token may be in an environment variable. Only ``ba
 team invite`` prints them, and they are never logged.
@@ -6,26 +7,36 @@ team invite`` prints them, and they are never logged.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.values import frozen
+from ba_tui.features.teams.engine.bus import AcceptedResults, MemoryAccepted, MemoryBus, MessageBus
+from ba_tui.features.teams.engine.messages import BusLimits, Redact
+from ba_tui.features.teams.engine.over_redis.bus import RedisBus, Tell
+from ba_tui.features.teams.engine.over_redis.server import RedisServer
 from ba_tui.features.teams.engine.over_redis.signing import (
     Identity,
     MemberRole,
+    Signer,
+    Spent,
     identity_in,
     identity_of_lead,
     invited,
     new_key,
     token_of,
 )
-from ba_tui.resources import UserFolders, exclusive, save_whole
+from ba_tui.features.teams.engine.over_redis.state import RedisAccepted, RedisItems
+from ba_tui.features.teams.engine.shared_context import Item, Items, MemoryItems
+from ba_tui.resources import UserFolders, exclusive, open_places, save_whole
 from ba_tui.settings.keys import read_key, save_key
+from ba_tui.settings.sections.agents import TeamSettings
 
 LEAD, MEMBER, TOKEN_VARIABLE = "team-lead", "team-member", "BA_TEAM_TOKEN"
 """Names of the entries in the keyring or ``keys.yaml``, and the environment variable with a member's token."""
@@ -196,3 +207,57 @@ class Membership:
         ]
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         save_whole(self._file, json.dumps({"members": members, "at": roster.at}), mode=0o600)
+
+
+def limits_of(settings: TeamSettings) -> BusLimits:
+    return BusLimits(settings.max_message_mb, settings.max_waiting, settings.lease, settings.deliveries)
+
+
+def open_bus(settings: TeamSettings, redact: Redact, tell: Tell) -> MessageBus:
+    """Return the bus of a lead: over the server ``team.bus_url``, or in memory without one. It is not connected yet.
+    ``redact`` removes secrets from outgoing messages; ``tell`` shows lines to the user. Blocks.
+
+    Raises:
+        UsageError: the address is wrong, this machine may not lead, or the package for Redis is missing. StorageError:
+        the keys or the list of members can't be read.
+    """
+    if settings.bus_url is None:
+        return MemoryBus(limits_of(settings))
+    member = Membership(where := open_places())
+    identity, roster = member.as_lead(), member.roster()
+    # An invited lead learns revocations from the server, and must not forget them.
+    spent = None if identity.member.key == identity.lead else Spent(spent_file(where, identity.lead))
+    signing = Signer(identity, {**roster.revoked, **(spent.revoked() if spent else {})})
+    return RedisBus(RedisServer(settings.bus_url), signing, limits_of(settings), redact, tell, spent)
+
+
+def open_worker_bus(settings: TeamSettings, host: str, redact: Redact, tell: Tell) -> RedisBus:
+    """Return the bus of a worker on the machine ``host``. See ``open_bus``.
+
+    Raises:
+        UsageError: the address is wrong, this machine joined no team, or the package for Redis is missing.
+        StorageError: its keys can't be read.
+    """
+    assert settings.bus_url is not None
+    where = open_places()
+    identity = Membership(where).as_worker(host)
+    spent = Spent(spent_file(where, identity.lead))
+    signing = Signer(identity, spent.revoked())
+    return RedisBus(RedisServer(settings.bus_url), signing, limits_of(settings), redact, tell, spent)
+
+
+def spent_file(where: UserFolders, lead: str) -> Path:
+    """Return the file that records the messages of one lead's team that workers of this machine processed."""
+    return where.state / "team" / f"handled-{hashlib.sha256(lead.encode()).hexdigest()[:16]}.db"
+
+
+def items_of(bus: MessageBus, team: str, before: Sequence[Item] = ()) -> Items:
+    """Return the store of a team's shared items, which is where its bus is. ``before``: items of an earlier run in
+    memory.
+    """
+    return RedisItems(bus, team) if isinstance(bus, RedisBus) else MemoryItems(before)
+
+
+def accepted_of(bus: MessageBus) -> AcceptedResults:
+    """Return the record of accepted results."""
+    return RedisAccepted(bus) if isinstance(bus, RedisBus) else MemoryAccepted()

@@ -45,10 +45,7 @@ class Prober:
         return () if cls.strict else (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; none when it fails.
-
-        Raises OutOfTime, RequestCancelled.
-        """
+        """Return the rows of a query; none when it fails. Raises OutOfTime, RequestCancelled."""
         if self._request.cancelled.is_set():
             raise RequestCancelled
         left = self._end - time.monotonic()

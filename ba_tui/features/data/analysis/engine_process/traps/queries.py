@@ -219,10 +219,8 @@ PLAIN = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "OUTER"})
 
 @frozen
 class Measure:
-    """An aggregate over a join: the SELECT with the join, the relations of its values, and its item.
-
-    ``call`` may be in another SELECT around ``select``.
-    """
+    """An aggregate over a join: the SELECT with the join, the relations of its values, and its item. ``call`` may be in
+    another SELECT around ``select``."""
 
     select: Select
     relations: tuple[Relation, ...]
@@ -486,19 +484,9 @@ def left_join_filter(select: Select, probe: Prober) -> Iterator[TrapFinding]:
 
 Check: TypeAlias = Callable[[Select, Prober], Iterator[TrapFinding]]
 CHECKS: tuple[Check, ...] = (
-    null_not_in,
-    count_column,
-    top_without_order,
-    integer_division,
-    join_multiplies,
-    join_loses_rows,
-    left_join_filter,
-    average_of_averages,
-    null_base,
-    mixed_by_column,
-    float_sums,
-    key_variants,
-)
+    null_not_in, count_column, top_without_order, integer_division, join_multiplies, join_loses_rows, left_join_filter,
+    average_of_averages, null_base, mixed_by_column, float_sums, key_variants,
+)  # fmt: skip
 """The cheapest first."""
 SMALL_ROWS = 50_000
 SMALL_SECONDS, LEAST_SECONDS = 2.0, 0.1

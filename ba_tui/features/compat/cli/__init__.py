@@ -1,1 +1,0 @@
-"""Commands, options and lines of input of other assistants. Imports the base."""

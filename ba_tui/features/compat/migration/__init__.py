@@ -1,1 +1,0 @@
-"""Converts settings of other assistants on this machine. May import what settings may."""

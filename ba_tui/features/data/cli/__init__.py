@@ -1,1 +1,0 @@
-"""The commands ``ba data`` and ``ba report``. May import what the command line may."""

@@ -1,1 +1,0 @@
-"""Commands and screens of data. Imports the app's kit, never another feature."""

@@ -1,1 +1,0 @@
-"""Commands and screens of MCP servers. Imports the app's kit, never another feature."""

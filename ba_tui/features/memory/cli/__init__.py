@@ -1,1 +1,0 @@
-"""``ba memory``: the commands, and entries as text. May import what ``cli`` may."""

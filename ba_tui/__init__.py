@@ -11,4 +11,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - only for tool files
 
-    return import_module("ba_tui.tools.own.declared_tools").tool
+    return import_module("ba_tui.tools.declared_tools").tool

@@ -1,3 +1,3 @@
-from ba_tui.tools.own.declared_tools import tool as tool
+from ba_tui.tools.declared_tools import tool as tool
 
 __version__: str

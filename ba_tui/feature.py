@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from ba_tui.providers.agent_model import AgentModel
     from ba_tui.resources import UserFolders
     from ba_tui.settings import LoadedSettings
+    from ba_tui.tools.command_runner import CommandRunner
     from ba_tui.tools.definitions import Definition
     from ba_tui.tools.guards.permission import CallJudge
     from ba_tui.tools.guards.pipeline import HookGuards
     from ba_tui.tools.registry import Registry
-    from ba_tui.tools.running.command_runner import CommandRunner
-    from ba_tui.tools.running.shell_program import Shell
-    from ba_tui.tools.session_scope import SessionScope
+    from ba_tui.tools.shells import Shell
+    from ba_tui.tools.toolbox import SessionScope
     from ba_tui.tools.visible import Visible
     from ba_tui.write_ahead import WriteAhead
 

@@ -23,7 +23,7 @@ from ba_tui.core.turn import Branch, Turn
 from ba_tui.providers.tokens.calibration import TokenCalibration
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.requests import RequestStore
-from ba_tui.tools.session_scope import SessionScope
+from ba_tui.tools.toolbox import SessionScope
 
 CHILD = """\
 steps:

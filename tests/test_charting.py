@@ -10,10 +10,9 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.core.conversation import Conversation
-from ba_tui.core.displays import Chart
 from ba_tui.core.events import Asked, Checkpointed, Event, ToolFinished
 from ba_tui.core.questions import Reply
-from ba_tui.core.results import Prose, ToolResult
+from ba_tui.core.results import Chart, Prose, ToolResult
 from ba_tui.permissions.trust.grants import trust_folder
 from ba_tui.providers.scripted import ScriptedCall, Step
 from tests.loopback import ModelServer

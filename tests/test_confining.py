@@ -26,7 +26,7 @@ from ba_tui.settings import HookLine, Settings
 from ba_tui.settings.hooks import found_hooks
 from ba_tui.settings.sections.tools import CommandSettings, HookGroup
 from ba_tui.tools.addresses import read_address
-from ba_tui.tools.running.outside import judge_host
+from ba_tui.tools.command_runner import judge_host
 from tests.permissions.toolset import EDIT
 
 

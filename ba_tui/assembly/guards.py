@@ -10,16 +10,15 @@ from ba_tui.core.tool import Guard, Tool
 from ba_tui.feature import SessionContext
 from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.skills.active import ActiveSkills, folder_named
-from ba_tui.tools.builtin.own_commands import own_query, own_shell
 from ba_tui.tools.builtin.skills import locating_skills
 from ba_tui.tools.guards.checkpoint import RecordingGuard
 from ba_tui.tools.guards.output import OutputDelivery
 from ba_tui.tools.guards.permission import CallJudge, PermissionGate, within_skill
-from ba_tui.tools.guards.pipeline import UNHOOKED, HookGuards, SharedGuards, pipeline
+from ba_tui.tools.guards.pipeline import UNHOOKED, HookGuards, SharedGuards, own_query, own_shell, pipeline
 from ba_tui.tools.guards.reliability import Breakers
 from ba_tui.tools.guards.repeats import CallMemory
 from ba_tui.tools.isolated_tools import IsolatedTools
-from ba_tui.tools.running.shell_program import started_in
+from ba_tui.tools.shells import started_in
 from ba_tui.tools.toolbox import SessionPlace
 
 Judging: TypeAlias = Callable[[CallJudge], CallJudge]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ba_tui.agent_files.catalog import main_spec
-from ba_tui.assembly.session_tools import GuardedTools
 from ba_tui.assembly.start import StartOptions, Startup
 from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.attachments import FOLDER as ATTACHED
@@ -46,7 +45,6 @@ from ba_tui.core.ports.context import Condenser, ContextPart, MentionKind
 from ba_tui.core.ports.permissions import Permissions
 from ba_tui.core.ports.sessions import ReadHistory, SessionInfo
 from ba_tui.core.provider import Modalities, ModelInfo
-from ba_tui.core.services import Library
 from ba_tui.core.teamwork import AgentSpec
 from ba_tui.core.tool import Tool, Toolset
 from ba_tui.core.transcript import Transcript
@@ -57,7 +55,6 @@ from ba_tui.observe.logs import CallLog, soon
 from ba_tui.observe.metrics import CallMetrics
 from ba_tui.permissions.answers import GrantedRules, grantable
 from ba_tui.permissions.secrets.sharing import PromptSecrets
-from ba_tui.permissions.session import SessionPermissions
 from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.providers.agent_model import AgentModel, SmallModel, keys_of
 from ba_tui.providers.pipeline import agent_pipeline
@@ -69,11 +66,10 @@ from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings.tool_names import rules_of
-from ba_tui.skills.active import ActiveSkills
 from ba_tui.skills.prompt import SkillList
 from ba_tui.tools.builtin.todos import UnfinishedTodos
-from ba_tui.tools.running.background import EndedShells
-from ba_tui.tools.session_scope import AgentSource, ModelRequests, SessionScope
+from ba_tui.tools.shells import EndedShells
+from ba_tui.tools.toolbox import AgentSource, ModelRequests, SessionScope
 from ba_tui.tools.visible import Search, SelectedTools, ToolArrivals, ToolList, Visible
 
 
@@ -201,82 +197,52 @@ class AgentBuilder:
         return tuple(one for one in each if one)
 
 
-@frozen
-class PromptSources:
-    """``folder``: the session's folder, for copies of other files; ``commands``: the user's; ``missing`` returns why a
-    model can't be used; ``main``: the main agent; ``touched``: files that the conversation used."""
-
-    library: Library
-    folder: Path
-    commands: CommandFiles
-    missing: Callable[[str], str]
-    main: AgentParts
-    touched: TouchedFiles
-
-
 class SessionPrompts:
     """``admission`` decides about a prompt, ``attaching`` adds the files that it mentions; ``commands`` and
     ``mentions`` complete it in an interface."""
 
     def __init__(
-        self,
-        sources: PromptSources,
-        tools: GuardedTools,
-        permissions: SessionPermissions,
-        active: ActiveSkills,
+        self, start: Startup, tools: SessionTools, folder: Path, main: AgentParts, touched: TouchedFiles
     ) -> None:
+        guarded, permissions, active = tools.guarded, tools.permissions, tools.skills
         workspace, policy, registry = permissions.workspace, permissions.policy, tools.registry
-        clean, self.skills = active.catalog.ingress.clean, SkillList(active)
-        data: Once[MentionedData] = Once(lambda: tools.context.offered(MentionedData))
-        kept = sources.folder / ATTACHED
-        attached = late("ba_tui.tools.mentioned_files:attached_files")
+        clean, self.skills, kept = tools.ingress.clean, SkillList(active), folder / ATTACHED
+        data: Once[MentionedData] = Once(lambda: guarded.context.offered(MentionedData))
+        attached = late("ba_tui.tools.mentioned_files:MentionedFiles")
         files: Once[AttachedFiles] = Once(
-            lambda: attached(workspace, tools.readers, policy.judge, permissions.sharing, kept)
+            lambda: attached(workspace, guarded.readers, policy.judge, permissions.sharing, kept)
         )
-        sessions = OtherSessions(
-            sources.library, sources.folder.name, late("ba_tui.tools.mentioned_files:shortened_session")
-        )
+        sessions = OtherSessions(start.library, folder.name, late("ba_tui.tools.mentioned_files:shortened_session"))
         index = FileIndex(workspace.root, find_ripgrep())
+        window, visible, model = main.window, main.visible, main.model
         attachments = Attachments(
             AttachmentContext(
-                files,
-                sources.main.window.tokens,
-                sources.main.model,
-                self.skills,
-                registry.names,
-                sources.main.visible.show,
-                sessions,
-                index,
-                data,
+                files, window.tokens, model, self.skills, registry.names, visible.show, sessions, index, data
             )
         )
-        self.attaching = AttachmentInterceptor(attachments, sources.touched)
+        self.attaching = AttachmentInterceptor(attachments, touched)
 
         def rules(named: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             return grantable(rules_of(named), registry.names())
 
+        root, config = tools.ingress.root, start.where.config
+        commands = folders(user_home(), config, root, lambda: start.trusts(root), tools.plugins)
         context = CommandContext(
-            tools.shell,
-            self.skills,
-            sources.missing,
-            active.confirmed,
-            permissions.confirms,
-            rules,
-            clean,
-            tools.context.port(ServerPrompts),
-        )
-        self.commands = CommandExpander(sources.commands, context)
+            guarded.shell, self.skills, partial(start.access.missing, in_file=True), active.confirmed,
+            permissions.confirms, rules, clean, guarded.context.port(ServerPrompts),
+        )  # fmt: skip
+        self.commands = CommandExpander(CommandFiles([own_prompts(), *commands], tools.ingress), context)
         policy.grant(GrantedRules(self.commands.granted, "a command"))
-        hooks = tools.context.port(PromptHooks)
+        hooks = guarded.context.port(PromptHooks)
         self.admission = Admission(self.commands, hooks.admit if hooks else None, self.attaching)
         keep = partial(late("ba_tui.tools.builtin.media:kept_picture"), kept)
         offered: dict[MentionKind, MentionSource] = {
-            kind: source for feature in tools.features for kind, source in feature.mentions.items()
+            kind: source for feature in guarded.features for kind, source in feature.mentions.items()
         }
         names = mention_sources(self.skills, lambda: registry.tools().values(), sessions, offered)
 
         def refresh() -> None:
-            for feature in tools.features:
+            for feature in guarded.features:
                 if feature.refresh:
                     feature.refresh()
 
@@ -360,13 +326,7 @@ class Session:
         for text in main.window.tokens.problems:
             notices.add(Notice(text, "warning"))
 
-        # Prompts and their attachments.
-        commands = folders(user_home(), start.where.config, root, lambda: start.trusts(root), tools.plugins)
-        own = CommandFiles([own_prompts(), *commands], tools.ingress)
-        missing = partial(start.access.missing, in_file=True)
-        sources = PromptSources(start.library, folder, own, missing, main, touched)
-        self._prompts = prompts = SessionPrompts(sources, guarded, tools.permissions, tools.skills)
-
+        self._prompts = prompts = SessionPrompts(start, tools, folder, main, touched)
         # Views for interfaces.
         listed = ToolList(registry, lambda: guarded.guards().health, main.visible, metrics)
         self.inventory = Inventory(

@@ -32,7 +32,7 @@ from ba_tui.sessions.library import LibraryHabits, SessionLibrary
 from ba_tui.settings import load_settings
 from ba_tui.settings.plugins import Plugin, plugins_of
 from ba_tui.skills.catalog import SkillCatalog, SkillChoices, plugin_roots, read_choices, skill_roots
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import recover_changes
 
 

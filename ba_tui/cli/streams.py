@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.processes.confinement import CONFINED_VARIABLE
+from ba_tui.processes.values import CONFINED_VARIABLE
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from ba_tui.core.events import (
     MAIN,
@@ -29,7 +28,7 @@ from ba_tui.core.events import (
     TurnResumed,
     TurnStarted,
 )
-from ba_tui.core.teamwork import AgentActivity
+from ba_tui.core.teamwork import AgentActivity, Plan
 from ba_tui.core.text.wording import one_line, sentence
 
 ENDINGS: Mapping[Ending, AgentActivity] = {
@@ -61,79 +60,45 @@ class _AgentWork:
             return "awaiting_approval"
         return "paused" if self._paused else self.work
 
-    @property
-    def _thinking(self) -> AgentActivity:
-        return "planning" if self.planning else "thinking"
+    def apply(self, event: Event) -> None:
+        thinking: AgentActivity = "planning" if self.planning else "thinking"
+        match event:
+            case TextDelta() | ThinkingDelta() | ToolInputDelta() | PromptProgress() | MessageRestarted():
+                self.work = thinking if self.work == "observing" else self.work
+            case TurnStarted() | TurnResumed() | TurnEnded():
+                self.work = ENDINGS[event.reason] if isinstance(event, TurnEnded) else thinking
+                self._paused = False
+                self._calls.clear()
+                self._asked.clear()
+            case MessageDone(message=message):
+                self.work, self._calls = thinking, {call.id for call in message.calls}
+            case ToolStarted(call=call):
+                self._calls.add(call.id)
+                self.work = "acting"
+            case ToolFinished(call_id=id) if id in self._calls:
+                self._calls.discard(id)
+                self.work = "acting" if self._calls else "observing"
+            case Asked(ask_id=id):
+                self._asked.add(id)
+            case Answered(ask_id=id):
+                self._asked.discard(id)
+            case AgentPaused(paused=paused):
+                self._paused = paused
+            case PlanChanged(plan=plan):
+                self.work = self._planned(plan, thinking)
+            case SubTaskChanged(subtask=step) if step.status == "executing":
+                self.work = "acting"
+            case _:
+                pass
 
-    def begin(self, event: TurnStarted | TurnResumed) -> None:
-        self.work = self._thinking
-        self._paused = False
-        self._calls.clear()
-        self._asked.clear()
-
-    def end(self, event: TurnEnded) -> None:
-        self.begin(TurnResumed((), at=event.at))
-        self.work = ENDINGS[event.reason]
-
-    def said(self, event: MessageDone) -> None:
-        self.work = self._thinking
-        self._calls = {call.id for call in event.message.calls}
-
-    def writes(self, event: Event) -> None:
-        if self.work == "observing":
-            self.work = self._thinking
-
-    def calls(self, event: ToolStarted) -> None:
-        self._calls.add(event.call.id)
-        self.work = "acting"
-
-    def called(self, event: ToolFinished) -> None:
-        if event.call_id in self._calls:
-            self._calls.discard(event.call_id)
-            self.work = "acting" if self._calls else "observing"
-
-    def asks(self, event: Asked) -> None:
-        self._asked.add(event.ask_id)
-
-    def heard(self, event: Answered) -> None:
-        self._asked.discard(event.ask_id)
-
-    def pauses(self, event: AgentPaused) -> None:
-        self._paused = event.paused
-
-    def plans(self, event: PlanChanged) -> None:
-        plan = event.plan
-        again = plan.replans > self._replans.get(plan.id, 0)
+    def _planned(self, plan: Plan, thinking: AgentActivity) -> AgentActivity:
         if plan.state in {"approved", "running", "paused"}:
-            self.work = "replanning" if again else "acting"
+            again = plan.replans > self._replans.get(plan.id, 0)
             self._replans[plan.id] = plan.replans
-        elif plan.state == "proposed":
-            self.work = "replanning" if plan.replans else "planning"
-        else:
-            self.work = "acting" if self._calls else self._thinking
-
-    def step(self, event: SubTaskChanged) -> None:
-        if event.subtask.status == "executing":
-            self.work = "acting"
-
-
-_STEPS: Mapping[type[Event], Callable[[_AgentWork, Any], None]] = {
-    MessageDone: _AgentWork.said,
-    ToolStarted: _AgentWork.calls,
-    ToolFinished: _AgentWork.called,
-    Asked: _AgentWork.asks,
-    Answered: _AgentWork.heard,
-    AgentPaused: _AgentWork.pauses,
-    PlanChanged: _AgentWork.plans,
-    SubTaskChanged: _AgentWork.step,
-    TurnStarted: _AgentWork.begin,
-    TurnResumed: _AgentWork.begin,
-    TurnEnded: _AgentWork.end,
-    **dict.fromkeys(
-        (TextDelta, ThinkingDelta, ToolInputDelta, PromptProgress, MessageRestarted),
-        _AgentWork.writes,
-    ),
-}
+            return "replanning" if again else "acting"
+        if plan.state == "proposed":
+            return "replanning" if plan.replans else "planning"
+        return "acting" if self._calls else thinking
 
 
 class Activities:
@@ -149,9 +114,7 @@ class Activities:
 
     def apply(self, event: Event, *, planning: bool = False) -> ActivityChanged | None:
         """Return the change of state of the agent of ``event``, if any. ``planning``: the agent's mode is plan."""
-        step, agent = _STEPS.get(event.__class__), event.agent
-        if step is None:
-            return None
+        agent = event.agent
         doing = self._working.get(agent)
         if doing is None:
             # Calls outside turns are not an agent's work.
@@ -159,7 +122,7 @@ class Activities:
                 return None
             doing = self._working[agent] = _AgentWork(self._ended.pop(agent, "idle"))
         doing.planning = planning
-        step(doing, event)
+        doing.apply(event)
         before: AgentActivity = doing.shown
         now: AgentActivity = doing.now()
         if event.__class__ is TurnEnded:

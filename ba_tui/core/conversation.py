@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ba_tui.core.agent import Agent
 from ba_tui.core.calls import OwnShell
@@ -42,9 +43,12 @@ from ba_tui.core.ports.brain import Brain
 from ba_tui.core.ports.context import Condenser, ContextPart
 from ba_tui.core.ports.sessions import Journal, SessionInfo, SessionSaving, title_of
 from ba_tui.core.provider import ModelInfo
-from ba_tui.core.rewinding import Past
 from ba_tui.core.transcript import OpenTurn, Transcript, WaitingCalls
 from ba_tui.core.turn import Branch, Listener, Turn
+from ba_tui.core.values import Once, late
+
+if TYPE_CHECKING:
+    from ba_tui.core.rewinding import Past
 
 LAG = 10_000
 """Maximum number of events waiting for a watcher; beyond it, the watcher misses deltas and progress but no journaled
@@ -142,7 +146,10 @@ class Conversation:
         self.inventory = brain.inventory
         self.permissions = brain.permissions
         self.condenser = brain.condenser
-        self.past = Past(journal.read, self._rewound, self._rewindable, brain.inventory.checkpoints, str(info.cwd))
+        files, cwd = brain.inventory.checkpoints, str(info.cwd)
+        # Few sessions are rewound.
+        past = late("ba_tui.core.rewinding:Past")
+        self._past: Once[Past] = Once(lambda: past(journal.read, self._rewound, self._rewindable, files, cwd))
         shell, query = brain.inventory.own_shell, brain.inventory.own_query
         self.shell = OwnShell(shell, query, self._new_command, self.transcript, self.history)
         self._journal = journal
@@ -161,8 +168,13 @@ class Conversation:
         self._imported = info.imported
 
     @property
+    def past(self) -> Past:
+        return self._past()
+
+    @property
     def busy(self) -> bool:
-        return self.past.rewinding or (self._turn is not None and not self._turn.ended)
+        rewinding = self._past.made is not None and self._past.made.rewinding
+        return rewinding or (self._turn is not None and not self._turn.ended)
 
     def tail(self, limit: int) -> list[Event]:
         """Return the newest events, for a first paint before all are folded."""
@@ -431,7 +443,8 @@ class Conversation:
     async def close(self, why: str = "") -> None:
         """Stop running work, then close connections and the file. A later run can answer an open question. ``why``: the
         reason that ends the turn, unless the user ended it."""
-        await self.past.wait()
+        if self._past.made:
+            await self._past.made.wait()
         await self.shell.close()
         if self._turn:
             waiting = self._open.waiting()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
-from ba_tui.core.displays import Box, Chart, ChartSeries
+from ba_tui.core.results import Box, Chart, ChartSeries
 from ba_tui.core.text.cells import fit, width_of
 from ba_tui.core.text.wording import count
 from ba_tui.plotting.canvas import (

@@ -22,8 +22,9 @@ from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.tools import OutputSpill
 from ba_tui.core.text.wording import byte_size
-from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, SupervisedProgram
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, SupervisedProgram
 from ba_tui.processes.terminal_text import Capture, coloured, open_sequence
+from ba_tui.processes.values import Program
 
 NewSpill = Callable[[], OutputSpill]
 
@@ -243,12 +244,10 @@ def _opened(folder: Path) -> set[str]:
 
 
 class Process:
-    """A supervised program with bounded output, shown live. ``exit_code`` None: it was released before its end, or its
-    supervisor was killed.
+    """A supervised program with bounded output, shown live. ``program`` says how it ended; its exit code is None if it
+    was released before its end. ``freed``: waiting is no longer necessary. ``listener`` receives all output; a later
+    one (``listen``) may miss output printed at that moment.
 
-    ``left``: number of processes it left running, which were ended; ``over``: it was ended because more than so many
-    ran. ``freed``: waiting is no longer necessary. ``listener`` receives all output; a later one (``listen``) may miss
-    output printed at that moment.
 
     Raises:
         OSError: the supervisor could not be started.
@@ -270,7 +269,7 @@ class Process:
         self._printed, inner_output = os.pipe()
         self._woken, self._wake = os.pipe()
         try:
-            self._supervised = SupervisedProgram(program, Descriptors(inner_output))
+            self.program = SupervisedProgram(program, Descriptors(inner_output))
         except BaseException:
             for end in (self._printed, self._woken, self._wake):
                 os.close(end)
@@ -280,38 +279,6 @@ class Process:
         os.set_blocking(self._printed, False)
         threading.Thread(target=self._watch, daemon=True, name="program output").start()
 
-    @property
-    def exit_code(self) -> int | None:
-        return self._supervised.exit_code
-
-    @property
-    def folder(self) -> str:
-        """Return the last folder that the program reported; empty if none."""
-        return self._supervised.folder
-
-    @property
-    def pipe_codes(self) -> tuple[int, ...]:
-        """Return the exit codes that the program reported with its folder; empty if none."""
-        return self._supervised.pipe_codes
-
-    @property
-    def notes(self) -> str:
-        """Return the text that the program reported before those codes, up to a ``!``."""
-        return self._supervised.notes
-
-    @property
-    def left(self) -> int:
-        return self._supervised.left
-
-    @property
-    def over(self) -> int:
-        return self._supervised.over
-
-    @property
-    def started(self) -> bool:
-        """Return whether the supervisor has reported the start of the program."""
-        return self._supervised.started
-
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Receive output on the event loop; an empty text marks its end. Returns a function that stops it."""
         self._live.listeners.add(listener)
@@ -319,7 +286,7 @@ class Process:
 
     def end(self) -> None:
         """Ask the supervisor to end all processes; ``ended`` is set when the program is gone, within seconds."""
-        self._supervised.end()
+        self.program.end()
 
     def let_go(self, *, keep: bool) -> None:
         """End all processes and stop reading: ``ended`` is set immediately. ``keep``: whether to keep the output."""
@@ -336,18 +303,18 @@ class Process:
             self.end()
             self.output.close(keep=self._keep)
         finally:
-            self._supervised.close()
+            self.program.close()
             with self._lock:
                 self._closed = True
                 for end in (self._printed, self._woken, self._wake):
                     os.close(end)
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end)
-            self._supervised.wait()
+            self.program.wait()
 
     def _read_all(self) -> None:
         """Read until the program has ended or is released."""
-        states = self._supervised.states
+        states = self.program.states
         poll = select.poll()
         for end in (self._printed, states, self._woken):
             poll.register(end, select.POLLIN)
@@ -361,7 +328,7 @@ class Process:
                     reading = reading and self._read_states()
                 else:
                     reading = False
-            self.memory.look(self._supervised.supervisor)
+            self.memory.look(self.program.supervisor)
         # Read the rest of its output, but bounded: processes that it left behind may keep filling the pipe.
         for _ in range(64):
             if not self._take():
@@ -381,14 +348,14 @@ class Process:
 
     def _read_states(self) -> bool:
         """Read status lines; returns False at the last one."""
-        more = self._supervised.read_states()
-        if not more and self._supervised.exit_code is None:
+        more = self.program.read_states()
+        if not more and self.program.exit_code is None:
             self._end_orphans()
         return more
 
     def _end_orphans(self) -> None:
         """Kill the processes of a program whose supervisor was killed, as far as they can be found."""
-        self._supervised.kill_group()
+        self.program.kill_group()
         poll = select.poll()
         poll.register(self._printed, 0)
         for _ in range(ATTEMPTS):

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Self
 
 from ba_tui.core.errors import BaError
-from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, Program, SupervisedProgram
+from ba_tui.processes.supervised import CHUNK_BYTES, Descriptors, SupervisedProgram
 from ba_tui.processes.terminal_text import Capture
+from ba_tui.processes.values import Program
 
 MAX_LINE_BYTES = 64_000_000
 CLOSE_SECONDS = 4.0

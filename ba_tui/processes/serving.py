@@ -1,7 +1,7 @@
 """The worker's side: read requests, run the handlers of the worker's module, send replies; and the frames of the
 protocol.
 
-A frame is a head of 21 bytes, a value as JSON, and bytes. Runs in the worker process, started by worker_main.py; the
+A frame is a head of 17 bytes and a value as JSON. Runs in the worker process, started by worker_main.py; the
 client is worker.py, which uses the same frames.
 """
 
@@ -19,52 +19,34 @@ from enum import IntEnum
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias
 
-HEAD = struct.Struct(">4sBQII")
+HEAD = struct.Struct(">4sBQI")
 MAGIC = b"baw1"
-PACKET = 0x80
-"""Bit in a kind whose frame has bytes, possibly none, after its value."""
 MAX_VALUE_BYTES = 64_000_000
-MAX_DATA_BYTES = 1_000_000_000
-WINDOW = 16
-"""Maximum chunks in flight in a stream: the sender waits until the reader has taken some."""
 
 
 class FrameKind(IntEnum):
-    """From the client: REQUEST, CANCEL and MORE (a chunk was taken). From the worker: RESULT and FAILURE end a request;
-    PROGRESS and CHUNK precede them; NOTICE belongs to no request."""
+    """From the client: REQUEST and CANCEL. From the worker: PROGRESS, then RESULT or FAILURE, which end a request."""
 
     REQUEST = 1
     CANCEL = 2
-    MORE = 3
-    RESULT = 4
-    FAILURE = 5
-    PROGRESS = 6
-    CHUNK = 7
-    NOTICE = 8
-
-
-class Packet(NamedTuple):
-    """A JSON value with bytes, such as a table in Arrow format."""
-
-    value: Any
-    data: bytes
+    RESULT = 3
+    FAILURE = 4
+    PROGRESS = 5
 
 
 class Frame(NamedTuple):
-    """A frame. ``value`` is JSON text; ``data`` is None if the sender gave no packet."""
+    """A frame. ``value`` is JSON text."""
 
     kind: FrameKind
     id: int
     value: bytes
-    data: bytes | None
 
     def payload(self) -> Any:
-        """Return the value, or the packet. Raises BrokenFrame for invalid JSON."""
+        """Return the value. Raises BrokenFrame for invalid JSON."""
         try:
-            value = json.loads(self.value)
+            return json.loads(self.value)
         except (ValueError, RecursionError) as error:
             raise BrokenFrame("its value is not JSON") from error
-        return value if self.data is None else Packet(value, self.data)
 
 
 class BrokenFrame(Exception):
@@ -74,12 +56,10 @@ class BrokenFrame(Exception):
 def encoded(kind: FrameKind, id: int, payload: object = None) -> bytes:
     """Return a frame as bytes. Raises TypeError, ValueError or RecursionError if ``payload`` is not JSON, or too
     large."""
-    value, data = (payload.value, payload.data) if isinstance(payload, Packet) else (payload, None)
-    text = json.dumps(value, separators=(",", ":")).encode()
-    if len(text) > MAX_VALUE_BYTES or (data is not None and len(data) > MAX_DATA_BYTES):
-        raise ValueError(f"{len(text)} bytes of JSON and {len(data or b'')} others are too large for one message")
-    code = kind if data is None else kind | PACKET
-    return HEAD.pack(MAGIC, code, id, len(text), len(data or b"")) + text + (data or b"")
+    text = json.dumps(payload, separators=(",", ":")).encode()
+    if len(text) > MAX_VALUE_BYTES:
+        raise ValueError(f"{len(text)} bytes of JSON are too large for one message")
+    return HEAD.pack(MAGIC, kind, id, len(text)) + text
 
 
 class FrameReader:
@@ -92,19 +72,19 @@ class FrameReader:
         """Yield the frames that are complete. Raises BrokenFrame, after which nothing can be read."""
         self._received += data
         while len(self._received) >= HEAD.size:
-            magic, code, id, value, more = HEAD.unpack_from(self._received)
-            if magic != MAGIC or value > MAX_VALUE_BYTES or more > MAX_DATA_BYTES:
+            magic, code, id, size = HEAD.unpack_from(self._received)
+            if magic != MAGIC or size > MAX_VALUE_BYTES:
                 raise BrokenFrame("its head is broken")
-            end = HEAD.size + value + more
+            end = HEAD.size + size
             if len(self._received) < end:
                 return
             try:
-                kind = FrameKind(code & ~PACKET)
+                kind = FrameKind(code)
             except ValueError as error:
                 raise BrokenFrame("its kind is unknown") from error
             held = bytes(memoryview(self._received)[HEAD.size : end])
             del self._received[:end]
-            yield Frame(kind, id, held[:value], held[value:] if code & PACKET else None)
+            yield Frame(kind, id, held)
 
 
 CHUNK_BYTES = 262_144
@@ -120,11 +100,11 @@ class HandlerFailed(Exception):
 
 
 class RequestCancelled(Exception):
-    """Raised in a handler that sends chunks after its request was cancelled."""
+    """Raised by handlers that stop because their request was cancelled."""
 
 
 class WorkerRequest:
-    """A request. ``payload`` is a JSON value, or a ``Packet`` if the client sent bytes too."""
+    """A request. ``payload`` is a JSON value."""
 
     def __init__(self, channel: WorkerChannel, id: int, method: str, payload: object) -> None:
         self.method = method
@@ -132,20 +112,12 @@ class WorkerRequest:
         self.cancelled = threading.Event()
         self._channel = channel
         self._id = id
-        self._room = threading.Semaphore(WINDOW)
         self._callbacks: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 
     def progress(self, value: object) -> None:
         """Send a progress report."""
         self._channel.send(FrameKind.PROGRESS, self._id, value)
-
-    def chunk(self, payload: object) -> None:
-        """Send one part of a streamed reply; waits while the client takes none. Raises RequestCancelled."""
-        self._room.acquire()
-        if self.cancelled.is_set():
-            raise RequestCancelled
-        self._channel.send(FrameKind.CHUNK, self._id, payload)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Call ``callback`` in another thread when the client cancels, or now if it has. The callback must not
@@ -158,15 +130,10 @@ class WorkerRequest:
     def cancel(self) -> None:
         """Cancel the request: the client no longer waits."""
         self.cancelled.set()
-        self._room.release()
         with self._lock:
             callbacks = tuple(self._callbacks)
         for callback in callbacks:
             callback()
-
-    def taken(self) -> None:
-        """Note that the client has taken a chunk."""
-        self._room.release()
 
 
 Handler: TypeAlias = Callable[[WorkerRequest], object]
@@ -190,10 +157,6 @@ class WorkerChannel:
             threading.Thread(target=self._work, args=(handlers,), daemon=True, name=f"handler {number + 2}").start()
         self._work(handlers)
 
-    def notify(self, name: str, value: object) -> None:
-        """Send a notice that belongs to no request."""
-        self.send(FrameKind.NOTICE, 0, [name, value])
-
     def send(self, kind: FrameKind, id: int, payload: object) -> None:
         """Send one frame. Ends the process if the client is gone; raises as ``encoded`` does."""
         frame = encoded(kind, id, payload)
@@ -216,16 +179,10 @@ class WorkerChannel:
 
     def _take(self, frame: Frame) -> None:
         if frame.kind == FrameKind.REQUEST:
-            payload = frame.payload()
-            method, value = payload.value if isinstance(payload, Packet) else payload
-            given = value if frame.data is None else Packet(value, frame.data)
-            request = self._open[frame.id] = WorkerRequest(self, frame.id, method, given)
+            request = self._open[frame.id] = WorkerRequest(self, frame.id, *frame.payload())
             self._waiting.put(request)
         elif request := self._open.get(frame.id):
-            if frame.kind == FrameKind.CANCEL:
-                request.cancel()
-            else:
-                request.taken()
+            request.cancel()
 
     def _work(self, handlers: Mapping[str, Handler]) -> None:
         while True:

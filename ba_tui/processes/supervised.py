@@ -11,38 +11,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.processes.confinement import Confinement
-
-if TYPE_CHECKING:
-    from ba_tui.core.ports.permissions import EgressListener
+from ba_tui.processes.values import Program
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CHUNK_BYTES = 65_536
 MOST_CODES = 100
 _CODE = regex(r"\d{1,3}", re.ASCII)
-
-
-@frozen
-class Program:
-    """A program to start. ``argv`` begins with a path. ``limits``: rlimits by name (``cpu``, ``data``, ``fsize``,
-    ``nproc``). ``confinement``: its sandbox, which includes the supervisor; None for none. ``readable``: paths it needs
-    to read there. ``egress``: its way out of a private network."""
-
-    argv: tuple[str, ...]
-    folder: Path
-    environment: Mapping[str, str]
-    limits: Mapping[str, int] = field(default_factory=dict[str, int])
-    confinement: Confinement | None = None
-    readable: tuple[Path, ...] = ()
-    egress: EgressListener | None = None
 
 
 @frozen

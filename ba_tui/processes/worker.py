@@ -1,4 +1,4 @@
-"""The client of a long-lived worker process: requests, progress, streams, notices, cancel, timeout and restart.
+"""The client of a long-lived worker process: requests, progress, cancel, timeout and restart.
 
 The module that uses a worker names the entry that runs in it; serving.py is the worker's side.
 """
@@ -13,15 +13,15 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from ba_tui.processes.serving import WINDOW, BrokenFrame, Frame, FrameKind, FrameReader, Packet, encoded
-from ba_tui.processes.supervised import Descriptors, Program, SupervisedProgram
+from ba_tui.processes.serving import BrokenFrame, Frame, FrameKind, FrameReader, encoded
+from ba_tui.processes.supervised import Descriptors, SupervisedProgram
 from ba_tui.processes.terminal_text import Capture, plain
-from ba_tui.processes.worker_values import (
+from ba_tui.processes.values import (
+    Program,
     ProgressListener,
     WorkerCrashed,
     WorkerEntry,
@@ -46,23 +46,18 @@ CLOSED = "it was closed"
 
 
 class _PendingRequest:
-    """A running request. ``parts`` of a streamed reply."""
+    """A running request."""
 
     def __init__(self, id: int, on_progress: ProgressListener | None) -> None:
         self.id = id
         self.reply: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self.on_progress = on_progress
-        self.parts: asyncio.Queue[Frame | None] = asyncio.Queue()
         self.deadline: asyncio.TimerHandle | None = None
         """When the worker must have stopped a cancelled request."""
 
-    def take(self, frame: Frame) -> None:
-        """Process a frame before the last one. Raises BrokenFrame."""
-        if frame.kind == FrameKind.CHUNK:
-            if self.parts.qsize() >= WINDOW:
-                raise BrokenFrame("more chunks came than were asked for")
-            self.parts.put_nowait(frame)
-        elif self.on_progress and not self.reply.done():
+    def report(self, frame: Frame) -> None:
+        """Report progress. Raises BrokenFrame."""
+        if self.on_progress and not self.reply.done():
             value = frame.payload()
             try:
                 self.on_progress(value)
@@ -72,8 +67,7 @@ class _PendingRequest:
     def end(self, result: Frame | WorkerCrashed) -> None:
         if self.deadline:
             self.deadline.cancel()
-        self.parts.put_nowait(None)
-        if self.reply.done():
+        if self.reply.done() or self.reply.get_loop().is_closed():
             return
         if isinstance(result, WorkerCrashed):
             self.reply.set_exception(result)
@@ -149,17 +143,6 @@ class Link:
             self._withdraw(pending)
         return await self._content(frame)
 
-    async def stream(self, method: str, payload: object) -> AsyncGenerator[object]:
-        """Stream a reply like ``WorkerClient.stream``, without a timeout."""
-        pending = self._begin(method, payload, None)
-        try:
-            while frame := await pending.parts.get():
-                yield await self._content(frame)
-                self._send(encoded(FrameKind.MORE, pending.id))
-            await self._content(await pending.reply)
-        finally:
-            self._withdraw(pending)
-
     def end(self, why: str = CLOSED, code: int | None = None) -> None:
         """End the process without waiting; running requests raise WorkerCrashed."""
         self._detach()
@@ -175,10 +158,7 @@ class Link:
 
     def _begin(self, method: str, payload: object, on_progress: ProgressListener | None) -> _PendingRequest:
         self._asked += 1
-        given: Any = [method, payload]
-        if isinstance(payload, Packet):
-            given = Packet([method, payload.value], payload.data)
-        frame = encoded(FrameKind.REQUEST, self._asked, given)
+        frame = encoded(FrameKind.REQUEST, self._asked, [method, payload])
         self._attach()
         pending = self._pending[self._asked] = _PendingRequest(self._asked, on_progress)
         self._send(frame)
@@ -215,8 +195,7 @@ class Link:
             self._loop.add_reader(self._number, self._received)
             self._loop.add_reader(self._supervised.states, self._look)
             self._loop.add_reader(self._printed, self._print)
-            if self._entry.on_notice is None:
-                self._rest_timer = self._loop.call_later(REST_SECONDS, self._rest, self._asked)
+            self._rest_timer = self._loop.call_later(REST_SECONDS, self._rest, self._asked)
 
     def _rest(self, asked: int) -> None:
         """Detach if no request was sent since; otherwise check again later."""
@@ -284,18 +263,11 @@ class Link:
         return data
 
     def _take(self, frame: Frame) -> None:
-        if frame.kind == FrameKind.NOTICE:
-            match frame.payload():
-                case [str(name), value] if self._entry.on_notice:
-                    self._entry.on_notice(name, value)
-                case _:
-                    pass
-            return
         pending = self._pending.get(frame.id)
-        if pending is None or frame.kind in {FrameKind.REQUEST, FrameKind.CANCEL, FrameKind.MORE}:
+        if pending is None or frame.kind in {FrameKind.REQUEST, FrameKind.CANCEL}:
             raise BrokenFrame("nobody asked for it")
-        if frame.kind in {FrameKind.PROGRESS, FrameKind.CHUNK}:
-            pending.take(frame)
+        if frame.kind == FrameKind.PROGRESS:
+            pending.report(frame)
             return
         del self._pending[frame.id]
         pending.end(frame)
@@ -378,21 +350,20 @@ class WorkerClient:
         timeout: float | None = None,
         on_progress: ProgressListener | None = None,
     ) -> object:
-        """Return the worker's reply: a JSON value, or a ``Packet`` if it sends bytes too, as ``payload`` may be.
+        """Return the worker's reply to ``payload``; both are JSON values.
 
         Cancelling notifies the worker and does not wait. ``timeout`` in seconds, from the moment the worker runs.
 
         Raises:
             WorkerFailed: the worker reported a failure. WorkerTimeout: it took too long. WorkerCrashed: the process
-            ended or
-            sent invalid data. OSError: it could not be started. BaError: it may not run unconfined.
+            ended or sent invalid data. OSError: it could not be started. BaError: it may not run unconfined.
         """
         link = await self._running()
         try:
             async with asyncio.timeout(timeout):
                 reply = await link.request(method, payload, on_progress)
         except TimeoutError as error:
-            raise self._late(method, timeout) from error
+            raise WorkerTimeout(f"{method} took longer than {timeout:g} s.") from error
         except WorkerCrashed:
             self._note_crash(link)
             raise
@@ -401,31 +372,6 @@ class WorkerClient:
             raise
         self._crashes = 0
         return reply
-
-    async def stream(
-        self, method: str, payload: object = None, *, timeout: float | None = None
-    ) -> AsyncGenerator[object]:
-        """Yield the parts of a streamed reply. The worker waits for the reader. Close it (``aclosing``) to cancel.
-        Raises as ``request`` does; ``timeout`` is for the whole stream."""
-        link = await self._running()
-        loop = asyncio.get_running_loop()
-        until = None if timeout is None else loop.time() + timeout
-        try:
-            async with aclosing(link.stream(method, payload)) as parts:
-                while True:
-                    async with asyncio.timeout_at(until):
-                        part = await anext(parts)
-                    yield part
-        except StopAsyncIteration:
-            self._crashes = 0
-        except WorkerFailed:
-            self._crashes = 0
-            raise
-        except TimeoutError as error:
-            raise self._late(method, timeout) from error
-        except WorkerCrashed:
-            self._note_crash(link)
-            raise
 
     async def _running(self) -> Link:
         """Return the connection to the process, which is started if necessary. Raises as ``request`` does."""
@@ -476,6 +422,3 @@ class WorkerClient:
         self._crashes += 1
         if self._crashes > 1:
             self._not_before = self._clock() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._crashes - 2, 16))
-
-    def _late(self, method: str, timeout: float | None) -> WorkerTimeout:
-        return WorkerTimeout(f"{method} took longer than {timeout:g} s.")

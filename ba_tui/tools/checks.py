@@ -22,7 +22,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox, sandbox_for
 from ba_tui.processes.children import Process
 from ba_tui.processes.scratch import scratch
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
 from ba_tui.tools.registry import Registry

@@ -77,48 +77,42 @@ def _without_active_form(todos: Any) -> Any:
 
 
 _MODES = {"content": "content", "files": "files_with_matches", "count": "count"}
-_OWN_MODES = {theirs: ours for ours, theirs in _MODES.items()}
-_PATH = _Argument("path", "file_path")
+_OWN = {theirs: ours for ours, theirs in _MODES.items()}
+
+
+def _named(*names: str) -> list[_Argument]:
+    """Return arguments with the same name in both, or with two, as ``ours=theirs``."""
+    pairs = (name.partition("=") for name in names)
+    return [_Argument(ours, theirs or ours) for ours, _, theirs in pairs]
+
+
 _SHAPES: Mapping[str, _Shape] = {
     "shell": _Shape(
-        (
-            _Argument("command", "command"),
+        [
+            *_named("command"),
             _Argument("timeout", "timeout", lambda seconds: int(seconds * 1000), lambda ms: ms / 1000),
-            _Argument("background", "run_in_background"),
-            _Argument("outside", "dangerouslyDisableSandbox"),
-        ),
+            *_named("background=run_in_background", "outside=dangerouslyDisableSandbox"),
+        ],
         {"description": ""},
     ),
-    "read_file": _Shape((_PATH, _Argument("offset", "offset"), _Argument("limit", "limit"))),
-    "write_file": _Shape((_PATH, _Argument("content", "content"))),
-    "edit_file": _Shape(
-        (
-            _PATH,
-            _Argument("old_string", "old_string"),
-            _Argument("new_string", "new_string"),
-            _Argument("replace_all", "replace_all"),
-        )
-    ),
-    "list_files": _Shape((_Argument("path", "path"),)),
-    "glob": _Shape((_Argument("pattern", "pattern"), _Argument("path", "path"))),
+    "read_file": _Shape(_named("path=file_path", "offset", "limit")),
+    "write_file": _Shape(_named("path=file_path", "content")),
+    "edit_file": _Shape(_named("path=file_path", "old_string", "new_string", "replace_all")),
+    "list_files": _Shape(_named("path")),
+    "glob": _Shape(_named("pattern", "path")),
     "grep": _Shape(
-        (
-            _Argument("pattern", "pattern"),
-            _Argument("path", "path"),
-            _Argument("glob", "glob"),
-            _Argument(
-                "mode", "output_mode", lambda mode: _MODES.get(mode, mode), lambda mode: _OWN_MODES.get(mode, mode)
-            ),
-            _Argument("ignore_case", "-i"),
-            _Argument("context", "-C"),
-        )
+        [
+            *_named("pattern", "path", "glob"),
+            _Argument("mode", "output_mode", lambda mode: _MODES.get(mode, mode), lambda mode: _OWN.get(mode, mode)),
+            *_named("ignore_case=-i", "context=-C"),
+        ]
     ),
-    "web_fetch": _Shape((_Argument("url", "url"),), {"prompt": ""}),
-    "web_search": _Shape((_Argument("query", "query"),)),
-    "activate_skill": _Shape((_Argument("skill_id", "skill"), _Argument("parameters", "args"))),
-    "shell_output": _Shape((_Argument("id", "bash_id"), _Argument("filter", "filter"))),
-    "shell_kill": _Shape((_Argument("id", "shell_id"),)),
-    "todo_write": _Shape((_Argument("items", "todos", _with_active_form, _without_active_form),)),
+    "web_fetch": _Shape(_named("url"), {"prompt": ""}),
+    "web_search": _Shape(_named("query")),
+    "activate_skill": _Shape(_named("skill_id=skill", "parameters=args")),
+    "shell_output": _Shape(_named("id=bash_id", "filter")),
+    "shell_kill": _Shape(_named("id=shell_id")),
+    "todo_write": _Shape([_Argument("items", "todos", _with_active_form, _without_active_form)]),
 }
 _RUNNING = ("python", "run_skill_script")
 """Tools that run code. Claude Code runs code with Bash, so hooks on Bash get these calls."""

@@ -9,7 +9,7 @@ from ba_tui.context.mentions import MentionLines
 from ba_tui.context.ports import Speaker
 from ba_tui.core.errors import BaError
 from ba_tui.core.results import ToolResult
-from ba_tui.core.tool import Call, Guard, Tool
+from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.ingress import shown
@@ -30,20 +30,20 @@ THEIRS = "the project's own commands can attach only files of this project"
 class MentionedFiles:
     """context.ports.AttachedFiles: files and folders of one conversation, read by the tools ``readers`` without their
     guards: the user names them, so no question is needed. ``judge`` applies the rules to the reading of a path,
-    ``clean`` removes secrets from a result or asks. Files from elsewhere are copied to ``kept``."""
+    ``sharing`` decides about secrets as for results. Files from elsewhere are copied to ``kept``."""
 
     def __init__(
         self,
         workspace: Workspace,
         readers: Mapping[str, Tool],
         judge: Callable[[JudgedCall], Judgement],
-        clean: Guard,
-        kept: Path | None,
+        sharing: SecretSharing,
+        kept: Path,
     ) -> None:
         self._workspace = workspace
         self._readers = readers
         self._judge = judge
-        self._cleaning = clean
+        self._cleaning = secrets(sharing)
         self.kept = kept
         self.resolve, self.shown = workspace.resolve, workspace.shown
         self._nobody = Branch(Turn(), Transcript())
@@ -103,14 +103,3 @@ class MentionedFiles:
 def shortened_session(text: str) -> str:
     """Return head and tail of another session, as attached."""
     return head_and_tail(text, SESSION, share=0.3)
-
-
-def attached_files(
-    workspace: Workspace,
-    readers: Mapping[str, Tool],
-    judge: Callable[[JudgedCall], Judgement],
-    sharing: SecretSharing,
-    kept: Path,
-) -> MentionedFiles:
-    """Return the files of a conversation; secrets in them are shared as in results."""
-    return MentionedFiles(workspace, readers, judge, secrets(sharing), kept)

@@ -18,11 +18,11 @@ from ba_tui.core.values import frozen, late
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
 from ba_tui.settings.document import Problem, non_empty_text, options_files, shown, switch, unknown
-from ba_tui.tools.own.discovery import Discovery, Module, ToolOrigin, ToolProblem
+from ba_tui.tools.discovery import Discovery, Module, ToolOrigin, ToolProblem
 
 # Needed for lists of tools, and by users with own tools.
-missing, worker_tool = (late(f"ba_tui.tools.own.workers:{name}") for name in ("missing", "worker_tool"))
-is_tool_name = late("ba_tui.tools.own.declared_tools:is_tool_name")
+missing, worker_tool = (late(f"ba_tui.tools.workers:{name}") for name in ("missing", "worker_tool"))
+is_tool_name = late("ba_tui.tools.declared_tools:is_tool_name")
 
 
 @frozen

@@ -29,8 +29,8 @@ from ba_tui.core.values import frozen
 from ba_tui.observe.metrics import CallMetrics
 from ba_tui.settings.tool_names import ALIASES
 from ba_tui.tools.definitions import Definition
+from ba_tui.tools.discovery import ToolProblem
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.own.discovery import ToolProblem
 from ba_tui.tools.registry import SEARCH, Registry, ToolEntry, size_of
 
 _SERVER = regex(r"mcp__.+?__")

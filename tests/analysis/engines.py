@@ -10,7 +10,7 @@ from typing import Any
 
 from ba_tui.features.data.analysis.engine import Analysis, EngineLimits, EnginePlace
 from ba_tui.features.data.analysis.files import DataFiles
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 
 MEGABYTE = 1_000_000
 

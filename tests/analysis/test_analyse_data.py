@@ -29,7 +29,7 @@ from ba_tui.features.data.analysis.forecast import (
     whole_periods,
 )
 from ba_tui.features.data.tools.query_data import ANALYSE, DataOperations, analyse_data_tool
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.failures import ToolFailure

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from ba_tui.core.displays import Chart, ChartRequest
 from ba_tui.core.ports.tables import Arrangement, RowFilter
+from ba_tui.core.results import Chart, ChartRequest
 from ba_tui.features.data.analysis.charts import description, specification
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import QueryFailed, UnknownTable

@@ -17,7 +17,7 @@ from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import DataRefused, EngineFailed, QueryRefused
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.workspace_scan import FileReach
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from tests.analysis.engines import engine_in, place_in
 
 ENDLESS = "SELECT count(*) FROM range(100000000000) t(i) WHERE hash(i) = 7"

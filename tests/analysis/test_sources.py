@@ -25,7 +25,7 @@ from ba_tui.features.data.analysis.source_process.engine import IbisEngine
 from ba_tui.features.data.tools.sources import Address, SourcePlace, Sources
 from ba_tui.processes.scratch import clear_scratch, scratch_path
 from ba_tui.processes.serving import WorkerChannel, WorkerRequest
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from tests.analysis.engines import place_in
 from tests.analysis.servers import PASSWORD, postgres_server
 

@@ -14,7 +14,7 @@ import pytest
 
 from ba_tui.features.data.analysis.errors import QueryFailed
 from ba_tui.features.data.tools.sources import Address, SourcePlace, Sources
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from tests.analysis.engines import engine_in
 from tests.analysis.servers import await_port, free_port, missing
 

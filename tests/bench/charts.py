@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ba_tui.core.displays import Chart, ChartKind, ChartRequest, ChartSeries
+from ba_tui.core.results import Chart, ChartKind, ChartRequest, ChartSeries
 from ba_tui.plotting.canvas import DrawingArea
 from ba_tui.plotting.drawing import drawn
 from tests.analysis.engines import engine_in

@@ -18,9 +18,9 @@ from ba_tui.core.effects import OUTSIDE, READING, Profile
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.processes.children import Process
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.resources import user_home
-from ba_tui.tools.running.command_runner import CommandRunner
+from ba_tui.tools.command_runner import CommandRunner
 from tests.bench.figures import Effort, Figure, median
 
 PROGRAM = "/bin/true"

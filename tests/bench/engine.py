@@ -25,7 +25,7 @@ from ba_tui.permissions.policy import Policy
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.pipeline import pipeline
 from ba_tui.tools.registry import Registry
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace
 from ba_tui.tools.visible import Search, Visible
 from tests.bench.figures import Effort, Figure, median

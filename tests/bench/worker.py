@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ba_tui.processes.programs import BriefRun, run_briefly
+from ba_tui.processes.values import WorkerEntry, WorkerSettings
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerEntry, WorkerSettings
 from tests.bench.figures import Effort, Figure, median
 
 ENTRY = "tests.processes.sample_worker:main"

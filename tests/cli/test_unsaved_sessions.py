@@ -13,7 +13,7 @@ import pytest
 from ba_tui.cli.streams import tell_of_confinement
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.workspace_scan import FileReach
-from ba_tui.processes.confinement import INSIDE
+from ba_tui.processes.values import INSIDE
 from tests.cli.test_main import ba
 from tests.program import Program
 

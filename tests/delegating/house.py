@@ -27,7 +27,7 @@ from ba_tui.resources import bundled
 from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.failures import failed_result
-from ba_tui.tools.session_scope import AgentSource
+from ba_tui.tools.toolbox import AgentSource
 from tests.script import Memory, Mind, Script, says, thinking
 
 

@@ -28,7 +28,7 @@ from ba_tui.tools.guards.reliability import Breakers
 from ba_tui.tools.guards.repeats import CallMemory
 from ba_tui.tools.isolated_tools import IsolatedTools
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from tests.script import Script, conversation
 

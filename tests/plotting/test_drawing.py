@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ba_tui.core.displays import Box, Chart, ChartKind, ChartRequest, ChartSeries
+from ba_tui.core.results import Box, Chart, ChartKind, ChartRequest, ChartSeries
 from ba_tui.core.text.cells import width_of
 from ba_tui.plotting.canvas import ASCII, UNICODE, DrawingArea, Signs
 from ba_tui.plotting.drawing import drawn, signs_for, text_of

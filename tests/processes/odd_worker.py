@@ -39,8 +39,8 @@ def main(channel: WorkerChannel) -> None:
         os._exit(4)
 
     def break_off(request: WorkerRequest) -> object:
-        """Send a notice and then what is no frame, print some words, and end at once."""
-        channel.send(FrameKind.NOTICE, 0, ["last", 1])
+        """Report progress and then send what is no frame, print some words, and end at once."""
+        request.progress("last")
         channel._socket.sendall(b"no frame at all, and longer than a head")
         os.write(1, b"these are the last words")
         os._exit(5)
@@ -53,11 +53,11 @@ def main(channel: WorkerChannel) -> None:
 
     def later(request: WorkerRequest) -> object:
         """Once something is written into the pipe of that name, send a frame that nobody asked for."""
-        path, kind = request.payload  # type: ignore[misc]
+        path = str(request.payload)
 
         def work() -> None:
             Path(path).read_text()
-            channel.send(FrameKind[kind], request._id, ["changed", 1])
+            channel.send(FrameKind.RESULT, request._id, 1)
             Path(path).write_text("sent")
 
         threading.Thread(target=work, daemon=True).start()

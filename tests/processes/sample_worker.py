@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from ba_tui.processes.serving import HandlerFailed, Packet, WorkerChannel, WorkerRequest
+from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
 
 
 def main(channel: WorkerChannel, threads: str = "1") -> None:
@@ -33,11 +33,6 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         for number in range(int(str(request.payload))):
             request.progress(number)
         return "done"
-
-    def rows(request: WorkerRequest) -> object:
-        for number in range(int(str(request.payload))):
-            request.chunk(Packet(number, bytes(number)))
-        return None
 
     def fail(request: WorkerRequest) -> object:
         raise HandlerFailed("not_found", f"there is no {request.payload}")
@@ -64,18 +59,8 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
                 continue
         return None
 
-    def notify(request: WorkerRequest) -> object:
-        channel.notify("changed", request.payload)
-        return None
-
-    def notify_later(request: WorkerRequest) -> object:
-        """Once something is written into the pipe of that name."""
-        path = Path(str(request.payload))
-        threading.Thread(target=lambda: channel.notify("changed", path.read_text()), daemon=True).start()
-        return None
-
     def print_later(request: WorkerRequest) -> object:
-        """As ``notify_later``; the end of the pipe comes once it is printed."""
+        """Once something is written into the pipe of that name; the end of the pipe comes once it is printed."""
         path = Path(str(request.payload))
 
         def work() -> None:
@@ -99,10 +84,7 @@ def main(channel: WorkerChannel, threads: str = "1") -> None:
         "kill": lambda request: os.kill(os.getpid(), signal.SIGKILL),
         "memory": lambda request: len(bytearray(int(str(request.payload)))),
         "fork": lambda request: os.fork() == 0,
-        **{
-            each.__name__: each
-            for each in (wait, open_gate, count, rows, fail, deaf, flood, broken, notify, notify_later, print_later)
-        },
+        **{each.__name__: each for each in (wait, open_gate, count, fail, deaf, flood, broken, print_later)},
     }
     channel.serve(handlers, int(threads))
 

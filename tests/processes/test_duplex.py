@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.duplex import MAX_LINE_BYTES, DuplexChild, LineEndless, LineTooLong, LineUnfinished
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Confinement, Program
 from tests.processes.test_worker import gone
 
 UPPER = (

@@ -16,7 +16,7 @@ import pytest
 
 from ba_tui.processes import duplex
 from ba_tui.processes.duplex import DuplexChild, LineTooLong, LineUnfinished
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from tests.processes.test_duplex import DEAF, LONG, UPPER, child, held
 from tests.processes.test_worker import gone
 

@@ -1,4 +1,4 @@
-"""A worker process through its client: replies, progress, streams, cancel, time limits, crashes and restarts."""
+"""A worker process through its client: replies, progress, cancel, time limits, crashes and restarts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,16 @@ from typing import Any
 import psutil
 import pytest
 
-from ba_tui.processes.confinement import Confinement, ProcessLimits
-from ba_tui.processes.serving import Packet
+from ba_tui.processes.values import (
+    Confinement,
+    ProcessLimits,
+    WorkerCrashed,
+    WorkerEntry,
+    WorkerFailed,
+    WorkerSettings,
+    WorkerTimeout,
+)
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 MAIN = "tests.processes.sample_worker:main"
 LIMIT = 20.0
@@ -56,13 +62,11 @@ async def gone(*pids: int) -> bool:
     return await asyncio.to_thread(wait)
 
 
-async def test_values_and_bytes_go_there_and_back(tmp_path: Path) -> None:
+async def test_values_go_there_and_back(tmp_path: Path) -> None:
     async with worker(tmp_path) as made:
         value = {"a": [1, None, True, "é\ud800"], "b": {"c": 0.5}}
         assert await ask(made, "echo", value) == value
-        packet = Packet({"rows": 3}, os.urandom(3_000_000))
-        assert await ask(made, "echo", packet) == packet
-        assert await ask(made, "echo", Packet(None, b"")) == Packet(None, b"")
+        assert await ask(made, "echo", None) is None
         assert await ask(made, "echo", "x" * 1_000_000) == "x" * 1_000_000
 
 
@@ -113,15 +117,6 @@ async def test_a_listener_that_raises_fails_its_own_request_only(tmp_path: Path)
         assert await ask(made, "echo", 1) == 1
 
 
-async def test_a_stream_waits_for_its_reader(tmp_path: Path) -> None:
-    async with worker(tmp_path) as made:
-        parts = [part async for part in made.stream("rows", 100, timeout=LIMIT)]
-        assert parts == [Packet(number, bytes(number)) for number in range(100)]
-        async with aclosing(made.stream("rows", 1_000_000_000, timeout=LIMIT)) as endless:
-            assert await anext(endless) == Packet(0, b"")
-        assert await ask(made, "echo", "after a stream that was left") == "after a stream that was left"
-
-
 async def test_what_a_handler_says_of_a_failure(tmp_path: Path) -> None:
     async with worker(tmp_path) as made:
         for method, kind, words in (
@@ -134,8 +129,6 @@ async def test_what_a_handler_says_of_a_failure(tmp_path: Path) -> None:
             with pytest.raises(WorkerFailed) as caught:
                 await ask(made, method, "x")
             assert (caught.value.kind, str(caught.value)) == (kind, words)
-        with pytest.raises(WorkerFailed, match="there is no x"):
-            [part async for part in made.stream("fail", "x", timeout=LIMIT)]
         before = (await ask(made, "where"))[0]
         assert (await ask(made, "fork")) is False, "only the first process answers"
         assert (await ask(made, "where"))[0] == before
@@ -225,33 +218,8 @@ async def test_each_crash_in_a_row_makes_the_next_start_wait_longer(tmp_path: Pa
         assert "exit 3" in await crash()
         with pytest.raises(WorkerFailed):
             await ask(made, "fail", "x")
-        for method in ("rows", "fail"):
-            assert "exit 3" in await crash()
-            with suppress(WorkerFailed):
-                [part async for part in made.stream(method, 1, timeout=LIMIT)]
         assert "exit 3" in await crash()
         assert await ask(made, "echo", 1) == 1, "so does any other answer"
-
-
-async def test_a_stream_that_breaks_off_or_takes_too_long(tmp_path: Path) -> None:
-    async with worker(tmp_path, grace=LIMIT) as made:
-        pid = (await ask(made, "where"))[0]
-        with pytest.raises(WorkerTimeout, match=r"rows took longer than 0.2 s\."):
-            [part async for part in made.stream("rows", 1_000_000_000, timeout=0.2)]
-        assert (await ask(made, "where"))[0] == pid
-        parts = made.stream("rows", 1_000_000_000, timeout=LIMIT)
-        await anext(parts)
-        os.kill(pid, signal.SIGKILL)
-        with pytest.raises(WorkerCrashed, match="SIGKILL"):
-            [part async for part in parts]
-        assert (await ask(made, "where"))[0] != pid
-
-
-async def test_streams_that_break_off_delay_the_next_start_as_requests_do(tmp_path: Path) -> None:
-    async with worker(tmp_path, clock=lambda: 100.0) as made:
-        for words in ("exit 3", "exit 3", "it crashed 2 times in a row"):
-            with pytest.raises(WorkerCrashed, match=words):
-                [part async for part in made.stream("exit", 3, timeout=LIMIT)]
 
 
 async def test_a_cancelled_request_may_stop_and_the_process_stays(tmp_path: Path) -> None:
@@ -297,13 +265,6 @@ async def test_a_flood_of_output_is_bounded_and_heard_before_the_reply(tmp_path:
             await ask(made, "exit", 3)
         assert caught.value.printed.endswith("the end")
         assert len(caught.value.printed) <= 2_000
-
-
-async def test_notices_are_heard(tmp_path: Path) -> None:
-    heard: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
-    async with worker(tmp_path, on_notice=lambda name, value: heard.put_nowait((name, value))) as made:
-        await ask(made, "notify", {"tables": 2})
-        assert await heard.get() == ("changed", {"tables": 2})
 
 
 async def test_a_memory_limit(tmp_path: Path) -> None:
@@ -366,7 +327,7 @@ import asyncio, os, sys
 from pathlib import Path
 from tests.processes.test_worker import MAIN, settings
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerEntry
+from ba_tui.processes.values import WorkerEntry
 def tell(pids):
     print(*pids, flush=True)
 asyncio.run(WorkerClient(WorkerEntry(MAIN), settings(Path(sys.argv[1]))).request("deaf", on_progress=tell))

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from ba_tui.processes import worker as client
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry
 from tests.processes.test_duplex import NOWHERE, held
 from tests.processes.test_worker import LIMIT, MAIN, ask, gone, settings, worker
 
@@ -47,17 +47,6 @@ async def test_after_a_rest_it_answers_again(tmp_path: Path, short_rest: None) -
         await asyncio.sleep(0.05)
         assert made.alive()
         assert (await ask(made, "where"))[0] == pid
-
-
-async def test_notices_are_heard_long_after_a_request(tmp_path: Path, short_rest: None) -> None:
-    heard: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
-    os.mkfifo(tmp_path / "pipe")
-    async with worker(tmp_path, on_notice=lambda name, value: heard.put_nowait((name, value))) as made:
-        await ask(made, "notify_later", str(tmp_path / "pipe"))
-        await asyncio.sleep(0.05)
-        await asyncio.to_thread((tmp_path / "pipe").write_text, "now")
-        async with asyncio.timeout(LIMIT):
-            assert await heard.get() == ("changed", "now")
 
 
 async def test_what_is_printed_between_two_requests_belongs_to_neither(tmp_path: Path, short_rest: None) -> None:

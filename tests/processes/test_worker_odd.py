@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ import psutil
 import pytest
 
 from ba_tui.processes import worker as client
-from ba_tui.processes.serving import HEAD, MAGIC, WINDOW, Frame, FrameKind, Packet
+from ba_tui.processes.serving import HEAD, MAGIC, Frame, FrameKind
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry
 from tests.processes.test_duplex_ends import watched
 from tests.processes.test_worker import LIMIT, ask, gone, settings, worker
 from tests.processes.test_worker_link import short_rest
@@ -39,37 +39,22 @@ async def odd(folder: Path, **entry: Any) -> AsyncGenerator[WorkerClient]:
         await made.close()
 
 
-async def crash(made: WorkerClient, method: str, payload: object = None) -> WorkerCrashed:
+async def crash(made: WorkerClient, method: str, payload: object = None, **more: Any) -> WorkerCrashed:
     with pytest.raises(WorkerCrashed) as caught:
-        await ask(made, method, payload)
+        await ask(made, method, payload, **more)
     return caught.value
 
 
-async def parts(made: WorkerClient, *frames: tuple[str, object, int]) -> list[object]:
-    async with aclosing(made.stream("frames", frames, timeout=LIMIT)) as stream:
-        return [part async for part in stream]
-
-
-@pytest.mark.parametrize(
-    "frame", [("REQUEST", 1, 0), ("CANCEL", 1, 0), ("MORE", 1, 0), ("RESULT", 1, 9), ("PROGRESS", 1, 9)]
-)
+@pytest.mark.parametrize("frame", [("REQUEST", 1, 0), ("CANCEL", 1, 0), ("RESULT", 1, 9), ("PROGRESS", 1, 9)])
 async def test_a_frame_that_nobody_asked_for_ends_it(tmp_path: Path, frame: tuple[str, object, int]) -> None:
     async with odd(tmp_path) as made:
         assert str(await crash(made, "frames", [frame])) == "it sent a broken message (nobody asked for it)"
         assert await ask(made, "echo", 1) == 1
 
 
-async def test_chunks_beyond_those_that_were_asked_for_end_it(tmp_path: Path) -> None:
-    chunks = [("CHUNK", number, 0) for number in range(WINDOW)]
-    async with odd(tmp_path) as made:
-        assert await parts(made, *chunks) == list(range(WINDOW))
-        assert "more chunks came" in str(await crash(made, "frames", [*chunks, ("CHUNK", 99, 0)]))
-        assert await ask(made, "echo", 1) == 1
-
-
 def result(value: bytes) -> str:
     """A reply to the first request with ``value`` as its text, which need not be JSON."""
-    return (HEAD.pack(MAGIC, FrameKind.RESULT, 1, len(value), 0) + value).hex()
+    return (HEAD.pack(MAGIC, FrameKind.RESULT, 1, len(value)) + value).hex()
 
 
 @pytest.mark.parametrize(
@@ -89,20 +74,10 @@ async def test_a_reply_that_cannot_be_read_ends_it(tmp_path: Path, method: str, 
 
 
 async def test_progress_that_is_not_json_ends_it(tmp_path: Path) -> None:
-    frame = (HEAD.pack(MAGIC, FrameKind.PROGRESS, 1, 1, 0) + b"{").hex()
+    frame = (HEAD.pack(MAGIC, FrameKind.PROGRESS, 1, 1) + b"{").hex()
     async with odd(tmp_path) as made:
         with pytest.raises(WorkerCrashed, match=r"broken message \(its value is not JSON\)"):
             await ask(made, "raw", frame, on_progress=lambda value: None)
-
-
-@pytest.mark.parametrize("value", [["changed", 1], ["changed"], "changed", [1, 2]])
-async def test_only_whole_notices_are_heard(tmp_path: Path, value: object) -> None:
-    heard: list[object] = []
-    async with odd(tmp_path, on_notice=lambda *notice: heard.append(list(notice))) as made:
-        assert await ask(made, "frames", [("NOTICE", value, 0)]) == "done"
-    assert heard == ([value] if value == ["changed", 1] else [])
-    async with odd(tmp_path) as made:
-        assert await ask(made, "frames", [("NOTICE", value, 0)]) == "done"
 
 
 async def test_one_that_hangs_up_is_ended_and_not_listened_to_until_then(
@@ -129,7 +104,7 @@ async def test_killed_before_it_has_read_a_request_it_starts_again(tmp_path: Pat
     async with odd(tmp_path) as made:
         pid = await ask(made, "where")
         os.kill(pid, signal.SIGSTOP)
-        asking = asyncio.create_task(ask(made, "echo", Packet(None, bytes(5_000_000))))
+        asking = asyncio.create_task(ask(made, "echo", "x" * 5_000_000))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         os.kill(pid, signal.SIGKILL)
@@ -158,19 +133,19 @@ async def test_all_that_it_said_before_its_end_is_read_even_if_the_rest_is_broke
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[object] = []
-    async with odd(tmp_path, on_notice=lambda *notice: heard.append(notice)) as made:
+    async with odd(tmp_path) as made:
         supervisor = psutil.Process(psutil.Process(await ask(made, "where")).ppid())
         # Its end is seen after the first of several pieces.
         monkeypatch.setattr(client, "CHUNK_BYTES", 16)
         monkeypatch.setattr(client, "MAX_READS", 1)
-        asking = asyncio.create_task(crash(made, "break_off"))
+        asking = asyncio.create_task(crash(made, "break_off", on_progress=heard.append))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         # It ends once it has reported the end of the worker.
         supervisor.wait(LIMIT)
         caught = await asking
     assert (caught.code, caught.printed) == (5, "these are the last words")
-    assert heard == [("last", 1)]
+    assert heard == ["last"]
 
 
 async def test_what_a_running_request_prints_is_heard_when_another_one_begins(tmp_path: Path) -> None:
@@ -212,20 +187,17 @@ async def test_one_that_closes_its_output_goes_on(tmp_path: Path) -> None:
         assert (await crash(made, "signal_itself", 9)).printed == "last"
 
 
-@pytest.mark.parametrize(("kind", "alive"), [("RESULT", False), ("NOTICE", True)])
-async def test_what_it_says_at_rest_shows_whether_it_can_be_used(
-    tmp_path: Path, short_rest: None, kind: str, alive: bool
-) -> None:
+async def test_one_that_says_something_at_rest_can_not_be_used(tmp_path: Path, short_rest: None) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     async with odd(tmp_path) as made:
-        pid = await ask(made, "later", [str(pipe), kind])
+        pid = await ask(made, "later", str(pipe))
         await asyncio.sleep(0.05)
         assert made.alive()
         await asyncio.to_thread(pipe.write_text, "now")
         assert await asyncio.to_thread(pipe.read_text) == "sent"
-        assert [made.alive(), made.alive()] == [alive, alive]
-        assert (await ask(made, "where") == pid) == alive
+        assert [made.alive(), made.alive()] == [False, False]
+        assert await ask(made, "where") != pid
 
 
 def test_a_request_that_a_closed_loop_left_makes_it_start_again(tmp_path: Path) -> None:
@@ -234,9 +206,9 @@ def test_a_request_that_a_closed_loop_left_makes_it_start_again(tmp_path: Path) 
 
     async def leave() -> int:
         pid = (await ask(made, "where"))[0]
-        stream = made.stream("rows", 1_000_000_000)
-        left.append(stream)
-        await anext(stream)
+        begun = asyncio.Event()
+        left.append(asyncio.create_task(ask(made, "wait", "gate", on_progress=lambda value: begun.set())))
+        await begun.wait()
         return pid
 
     loop = asyncio.new_event_loop()
@@ -281,7 +253,7 @@ async def test_a_large_request_is_sent_while_others_wait_and_leaves_no_writer(tm
     loop = asyncio.get_running_loop()
     async with worker(tmp_path, arguments=("2",)) as made:
         await ask(made, "echo", 1)
-        large = Packet(None, bytes(5_000_000))
+        large = "x" * 5_000_000
         both = await asyncio.gather(ask(made, "echo", large), ask(made, "echo", 2))
         assert both == [large, 2]
         link = made._link
@@ -313,7 +285,7 @@ async def test_ended_it_is_watched_no_more(tmp_path: Path) -> None:
     made = WorkerClient(WorkerEntry(ODD), settings(tmp_path))
     await ask(made, "echo", 1)
     assert watched(asyncio.get_running_loop()) > before
-    asking = asyncio.create_task(ask(made, "echo", Packet(None, bytes(5_000_000))))
+    asking = asyncio.create_task(ask(made, "echo", "x" * 5_000_000))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await made.close()

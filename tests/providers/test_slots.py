@@ -17,7 +17,7 @@ from ba_tui.providers.model_facts import ModelFacts, ModelServer
 from ba_tui.resources import places
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings import load_settings
-from ba_tui.tools.session_scope import ModelRequests
+from ba_tui.tools.toolbox import ModelRequests
 from tests.providers.local.test_model_files import gguf
 from tests.providers.text_calls.tools import READ, SHELL
 

@@ -27,7 +27,7 @@ from ba_tui.tools.definitions import Definition, load_definitions
 from ba_tui.tools.editing.seen_files import SeenFiles
 from ba_tui.tools.guards.permission import CallJudge, GuardVerdict
 from ba_tui.tools.guards.pipeline import pipeline
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 
 CHECKOUT = Path(__file__).resolve().parents[2]

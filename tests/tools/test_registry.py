@@ -20,7 +20,7 @@ from ba_tui.permissions.verdicts import JudgedCall
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.registry import Registry, ToolFiles, read_tool_choices
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from tests.tools.own.own_tools import Caller, Home, names
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from ba_tui.core.displays import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.tables import (
     Arrangement,
@@ -18,6 +17,7 @@ from ba_tui.core.ports.tables import (
     QueryResult,
     TrapFinding,
 )
+from ba_tui.core.results import Chart, ChartRequest
 from ba_tui.core.values import frozen
 
 

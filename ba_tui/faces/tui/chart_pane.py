@@ -18,10 +18,10 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from ba_tui.core.displays import AGGREGATES, KINDS, Chart, ChartKind, ChartRequest
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, Column
+from ba_tui.core.results import AGGREGATES, CHART_KINDS, Chart, ChartKind, ChartRequest
 from ba_tui.core.text.wording import byte_size, one_word
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.clipboard import CopyToClipboard
@@ -117,7 +117,7 @@ def changed(wanted: ChartRequest, chart: Chart | None, columns: Sequence[Column]
     names = [each.name for each in columns]
     match change:
         case "kind":
-            kind: ChartKind = _next(KINDS, wanted.kind or now.kind)
+            kind: ChartKind = _next(CHART_KINDS, wanted.kind or now.kind)
             bare = ChartRequest(wanted.data, kind, log=wanted.log)
             return ChartWish(replace(wanted, kind=kind), bare)
         case "x":

@@ -32,7 +32,7 @@ from ba_tui.settings.sections.agents import AgentSettings
 from ba_tui.settings.tool_names import agent_name
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.session_scope import AgentSource
+from ba_tui.tools.toolbox import AgentSource
 
 # Limits: how many agents work at the same time, and how often a failing type of agent is started.
 

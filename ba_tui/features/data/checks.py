@@ -21,7 +21,7 @@ from ba_tui.features.data.tools.sources import Sources, session_sources
 from ba_tui.permissions.answers import all_rules
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.processes.confinement import GIGABYTE
+from ba_tui.processes.values import GIGABYTE
 from ba_tui.resources import UserFolders
 from ba_tui.settings import LoadedSettings
 

@@ -15,10 +15,10 @@ import typer
 
 from ba_tui.cli.config import Cwd, folder_of, load, print_line, say
 from ba_tui.cli.streams import write_output
-from ba_tui.core.displays import PICTURES, Aggregate, Chart, ChartKind, ChartOrder, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import ALL, KINDS
 from ba_tui.core.ports.tables import DatasetProfile, QueryResult, TrapFinding
+from ba_tui.core.results import PICTURES, Aggregate, Chart, ChartKind, ChartOrder, ChartRequest
 from ba_tui.core.text.wording import count, one_line, sentence, suggestion, with_hint
 from ba_tui.features.data.analysis.card import card
 from ba_tui.features.data.analysis.comparison import Comparison, comparison_lines

@@ -15,7 +15,7 @@ from ba_tui.feature import OpenFeature, SessionContext
 from ba_tui.features.data.analysis.nearby import DataNearby, has_metrics, why_no_kernel
 from ba_tui.ingress import Ingress
 from ba_tui.permissions.sandbox.confinement import limits_for
-from ba_tui.tools.running.background import Shells
+from ba_tui.tools.shells import Shells
 
 if TYPE_CHECKING:
     from ba_tui.features.data.tools.data_tools import DataSession

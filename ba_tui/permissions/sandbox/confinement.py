@@ -23,9 +23,9 @@ from ba_tui.core.values import frozen, late
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.workspace_scan import NOTHING, FileReach, ScanResult, WorkspaceScan, shown_in
 from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces
-from ba_tui.processes.confinement import GIGABYTE, INSIDE, Confinement, ProcessLimits
 from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
+from ba_tui.processes.values import GIGABYTE, INSIDE, Confinement, ProcessLimits
 from ba_tui.resources import UserFolders, folder_slug, user_home
 from ba_tui.settings import Settings
 

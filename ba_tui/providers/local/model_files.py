@@ -20,7 +20,7 @@ from ba_tui.core.errors import BaError, ConnectionLost, ProviderError, UsageErro
 from ba_tui.core.provider import ModelInfo, Prices
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import bundled, open_regular
 from ba_tui.settings import LocalSettings
 

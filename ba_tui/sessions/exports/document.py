@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from ba_tui.core.displays import Chart
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import (
     AgentStarted,
@@ -34,7 +33,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import Message, Usage
 from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.ports.sessions import Outline, SessionInfo, TurnLine
-from ba_tui.core.results import CommandText, Diff, Diffs
+from ba_tui.core.results import Chart, CommandText, Diff, Diffs
 from ba_tui.core.teamwork import Plan
 from ba_tui.core.text.figures import AnswerNotes, FigureReport, Footnotes
 from ba_tui.core.text.untrusted import paintable

@@ -1,4 +1,4 @@
-"""The tools shell, shell_output and shell_kill, and the user's own shell: bash commands in the session's folder.
+"""The tools shell, shell_output, shell_kill and python: commands and code in the session's folder.
 
 ``processes`` starts and ends commands; the permission guard decides whether they may run.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import os
+import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,13 +21,14 @@ from ba_tui.core.events import PERSON
 from ba_tui.core.results import UNREAD, CommandText, Display, StateChange, ToolResult, failure
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call, Run, Tool
+from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import Workspace
 from ba_tui.processes.terminal_text import Capture, lines_cut, plain, shortened
+from ba_tui.processes.values import ProcessLimits, Program
+from ba_tui.tools.command_runner import UNCONFINED, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.running.background import ShellResult, Shells, Work
-from ba_tui.tools.running.command_runner import UNCONFINED, CommandRunner, RunRequest
-from ba_tui.tools.running.shell_program import Shell, enterable, start_folder
+from ba_tui.tools.shells import Shell, ShellResult, Shells, Work, enterable, start_folder
 
 RunIn: TypeAlias = Callable[[str, Path, float, Call], Awaitable[ToolResult]]
 """Runs a command in a folder for at most so many seconds, in the profile of a call."""
@@ -162,11 +166,13 @@ def _begun(job: Work, shown: str) -> ToolResult:
 def _result(workspace: Workspace, folder: Path, ran: tuple[ShellResult, list[str]], seconds: float) -> ToolResult:
     outcome, notes = ran
     process = outcome.job.process
-    now, note = _moved(workspace, folder, process.folder)
-    if process.over:
-        notes.append(f"ended: more than {process.over} processes ran")
-    if process.left:
-        notes.append(f"{process.left} process{'' if process.left == 1 else 'es'} left in the background: ended")
+    now, note = _moved(workspace, folder, process.program.folder)
+    if process.program.over:
+        notes.append(f"ended: more than {process.program.over} processes ran")
+    if process.program.left:
+        notes.append(
+            f"{process.program.left} process{'' if process.program.left == 1 else 'es'} left in the background: ended"
+        )
     if note:
         notes.append(note)
     result = observed(outcome, workspace.shown(folder), seconds, notes)
@@ -349,3 +355,63 @@ def _chosen(text: str, args: Mapping[str, Any]) -> str:
     if wanted is not None:
         lines = [line for line in lines if wanted.lower() in line.lower()]
     return "\n".join(lines[-tail:] if tail else lines)
+
+
+RUNNER = Path(__file__).with_name("python_runner.py")
+VENVS = (".venv", "venv")
+
+
+@frozen
+class Python:
+    """``path`` of the interpreter; None: the project's, or the one that runs ba. ``runner`` runs the program."""
+
+    path: Path | None = None
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
+    runner: CommandRunner = UNCONFINED
+
+    def interpreter(self, root: Path) -> Path:
+        if self.path is not None:
+            return self.path
+        places = [root / venv / "bin" / "python" for venv in VENVS]
+        return next((place for place in places if os.access(place, os.X_OK)), Path(sys.executable))
+
+
+def python_tool(definition: Definition, workspace: Workspace, shell: Shell, python: Python, shells: Shells) -> Tool:
+    """Return the tool. ``shell`` determines the environment variables."""
+
+    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+        code: str = args["code"]
+        check(code, "code")
+        folder = await asyncio.to_thread(start_folder, workspace, call.branch.transcript.cwd)
+        interpreter = await asyncio.to_thread(python.interpreter, workspace.root)
+        seconds = min(float(args.get("timeout", DEFAULT_SECONDS)), MAX_SECONDS)
+
+        def program(text: str) -> Program:
+            environment = {"MPLBACKEND": "Agg", **shell.inherited()}
+            limits = {"core": 0, **python.limits.for_seconds(seconds)}
+            return Program((str(interpreter), str(RUNNER), text), folder, environment, limits)
+
+        request = RunRequest(tool, args, "code", program, folder, seconds)
+        try:
+            outcome, notes = await python.runner.run(request, shells, call)
+        except OSError as error:
+            message = f"The interpreter {interpreter} could not be started: {error.strerror or error}."
+            raise ToolFailure("resource_error", message) from error
+        if outcome.job.exit_code == 128 + signal.SIGXCPU:
+            notes = ["ended: it used up its processor time", *notes]
+        return await asyncio.to_thread(observed, outcome, workspace.shown(folder), seconds, notes)
+
+    tool = command_tool(definition, run)
+    return tool
+
+
+def limited_python_tool(
+    definition: Definition,
+    workspace: Workspace,
+    shell: Shell,
+    limits: ProcessLimits,
+    runner: CommandRunner,
+    shells: Shells,
+) -> Tool:
+    """Return the tool with the project's interpreter, or the one that runs ba."""
+    return python_tool(definition, workspace, shell, Python(None, limits, runner), shells)

@@ -14,7 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, judged_call
 from ba_tui.processes.children import Process
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.resources import UserFolders
 from ba_tui.skills.content import variables_of
 from ba_tui.skills.dependencies import (
@@ -48,11 +48,10 @@ from ba_tui.skills.dependencies import (
 )
 from ba_tui.skills.scripts import FOLDER, AllowedScripts, SkillScript, digest, plain_name, script_of
 from ba_tui.tools.builtin.shell import MAX_COMMAND_BYTES, MAX_SECONDS, observed
+from ba_tui.tools.command_runner import UNCONFINED, CommandCaller, CommandRunner, RunRequest
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.running.background import Shells
-from ba_tui.tools.running.command_runner import UNCONFINED, CommandCaller, CommandRunner, RunRequest
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell, Shells
 from ba_tui.tools.toolbox import SessionPlace
 
 INSTALL_RULE = "install_requirements"
@@ -206,7 +205,7 @@ async def _finished(program: Program, call: Call) -> tuple[int, str]:
         raise
     finally:
         stop()
-    code = process.exit_code
+    code = process.program.exit_code
     return 1 if code is None else code, process.output.text()
 
 
@@ -258,38 +257,6 @@ _MODULE = regex(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NODE_MODULE = regex(r"Cannot find (?:module|package) '([\w@./-]+)'")
 
 
-@frozen
-class SkillScripts:
-    """The skills for the tool. ``find`` returns a skill's folder or raises BaError; ``seconds``: time limit of a
-    script."""
-
-    find: Callable[[str], Path]
-    environments: Environments
-    allowed: AllowedScripts
-    seconds: float = DEFAULT_SECONDS
-
-
-@frozen
-class ScriptPlace:
-    """The place where scripts run: in the workspace's root, with the environment of commands, among the
-    conversation's ``shells``."""
-
-    workspace: Workspace
-    shell: Shell
-    shells: Shells
-    runner: CommandRunner = UNCONFINED
-
-
-def run_skill_script_tool(definition: Definition, script_place: ScriptPlace, skills: SkillScripts) -> Tool:
-    runs = _Runs(script_place, skills)
-
-    async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
-        return await runs.run(tool, args, call)
-
-    tool = definition.tool(run, preview=runs.preview)
-    return tool
-
-
 def session_scripts_tool(
     definition: Definition,
     where: UserFolders,
@@ -300,9 +267,9 @@ def session_scripts_tool(
     runner: CommandRunner,
 ) -> Tool:
     """Return the tool for a session. ``find`` returns a skill's folder or raises BaError."""
-    allowed = AllowedScripts(where.state / "skill_scripts.json")
-    scripts = SkillScripts(find, Environments(where.cache / "skills"), allowed, seconds)
-    return run_skill_script_tool(definition, ScriptPlace(place.workspace, place.shell, shells, runner), scripts)
+    environments, allowed = Environments(where.cache / "skills"), AllowedScripts(where.state / "skill_scripts.json")
+    scripts = SkillScripts(find, environments, allowed, place.workspace, place.shell, shells, runner, seconds)
+    return scripts.tool(definition)
 
 
 def target(args: Mapping[str, Any]) -> str:
@@ -311,14 +278,28 @@ def target(args: Mapping[str, Any]) -> str:
     return f"{skill}/{plain_name(skill, name)}" if name else skill
 
 
-class _Runs:
-    """Runs the scripts of one conversation. ``_shown``: digests of the scripts that the user saw in a question."""
+@frozen
+class SkillScripts:
+    """Runs the scripts of a conversation's skills in the root of ``workspace``, with the environment of commands, among
+    its ``shells``. ``find`` returns a skill's folder or raises BaError; ``seconds``: time limit of a script; ``seen``:
+    digests of the scripts that the user saw in a question."""
 
-    def __init__(self, script_place: ScriptPlace, skills: SkillScripts) -> None:
-        self._place = script_place
-        self._skills = skills
-        self._installer = Installer(skills.environments, script_place.shell, script_place.runner)
-        self._shown: dict[Path, str] = {}
+    find: Callable[[str], Path]
+    environments: Environments
+    allowed: AllowedScripts
+    workspace: Workspace
+    shell: Shell
+    shells: Shells
+    runner: CommandRunner = UNCONFINED
+    seconds: float = DEFAULT_SECONDS
+    seen: dict[Path, str] = field(default_factory=dict[Path, str])
+
+    def tool(self, definition: Definition) -> Tool:
+        async def run(args: Mapping[str, Any], call: Call) -> ToolResult:
+            return await self.run(tool, args, call)
+
+        tool = definition.tool(run, preview=self.preview)
+        return tool
 
     async def preview(self, args: Mapping[str, Any]) -> Display | None:
         """Return the script's arguments and input, and its source."""
@@ -329,22 +310,22 @@ class _Runs:
     async def _read(self, args: Mapping[str, Any]) -> tuple[SkillScript, str]:
         """Return the script and its source for the user."""
         script = await self._script(args)
-        self._shown[script.path], text = await asyncio.to_thread(lambda: (digest(script), script.text))
+        self.seen[script.path], text = await asyncio.to_thread(lambda: (digest(script), script.text))
         return script, text
 
     async def run(self, tool: Tool, args: Mapping[str, Any], call: Call) -> ToolResult:
         script = await self._script(args)
         words, text = _words(args), _input(args)
-        root = self._place.workspace.root
+        root = self.workspace.root
         await self._agreed(script, tool, args, call)
         runner, place = await self._runner(script, args, call, tool)
-        seconds = min(float(args.get("timeout") or self._skills.seconds), MAX_SECONDS)
+        seconds = min(float(args.get("timeout") or self.seconds), MAX_SECONDS)
 
         def program(name: str) -> Program:
             chosen = script if name == args["script_name"] else script_of(script.skill, script.folder, name)
             argv = (sys.executable, "-I", "-S", str(RUNNER), text, *runner, str(chosen.path), *words)
             environment = {
-                **child_environment(self._place.shell),
+                **child_environment(self.shell),
                 **variables_of(script.folder),
                 "AGENT_WORKSPACE_PATH": str(root),
                 "MPLBACKEND": "Agg",
@@ -352,17 +333,17 @@ class _Runs:
             if script.runner[:1] == ("python",):
                 # Some scripts import from the skill's folder, as if they were started there.
                 environment["PYTHONPATH"] = str(script.folder)
-            limits = {"core": 0, **self._place.shell.limits.for_seconds(seconds)}
+            limits = {"core": 0, **self.shell.limits.for_seconds(seconds)}
             return Program(argv, root, environment, limits, readable=(script.folder, *place))
 
         request = RunRequest(tool, args, "script_name", program, root, seconds)
         try:
-            outcome, notes = await self._place.runner.run(request, self._place.shells, call)
+            outcome, notes = await self.runner.run(request, self.shells, call)
         except OSError as error:
             message = f"{script.shown} could not be started: {error.strerror or error}."
             raise ToolFailure("resource_error", message) from error
         notes += _lacking(outcome.job.process.output.text(), script, args) if outcome.job.exit_code else []
-        shown = self._place.workspace.shown(root)
+        shown = self.workspace.shown(root)
         result = await asyncio.to_thread(observed, outcome, shown, seconds, notes)
         if isinstance(result.display, CommandText):
             given = f"{shlex.join([script.shown, *words])}{f' <<< {text}' if text else ''}"
@@ -374,7 +355,7 @@ class _Runs:
 
     def _look(self, skill: str, name: str) -> SkillScript:
         try:
-            folder = self._skills.find(skill)
+            folder = self.find(skill)
         except UsageError as error:
             raise ToolFailure("not_found", str(error), error.hint) from error
         return script_of(skill, folder, name)
@@ -385,16 +366,16 @@ class _Runs:
         if now not in {before, shown} and (before or shown):
             await self._ask_again(script, tool, args, call)
         try:
-            await asyncio.to_thread(self._skills.allowed.note, script, now)
+            await asyncio.to_thread(self.allowed.note, script, now)
         except BaError as error:
             call.branch.emit(Notice(f"ba will ask about {script.shown} again: {error}", "warning", error.hint))
 
     def _states(self, script: SkillScript) -> tuple[str, str, str]:
         """Return the script's digest now, at its last run, and in the last question; empty for never."""
-        return digest(script), self._skills.allowed.last(script), self._shown.get(script.path, "")
+        return digest(script), self.allowed.last(script), self.seen.get(script.path, "")
 
     async def _ask_again(self, script: SkillScript, tool: Tool, args: Mapping[str, Any], call: Call) -> None:
-        judge, root = self._place.runner.judge, self._place.workspace.root
+        judge, root = self.runner.judge, self.workspace.root
         verdict = await asyncio.to_thread(judge, judged_call(tool, args, root, call)) if judge else None
         if isinstance(verdict, Deny):
             raise ToolFailure("permission_denied", verdict.reason)
@@ -414,7 +395,7 @@ class _Runs:
         )
         reply = await call.ask(question)
         if reply.choice in {"deny", "text"}:
-            del self._shown[script.path]
+            del self.seen[script.path]
             words = "" if reply.by == "nobody" else "The user said: "
             said = f" {words}{reply.text.strip()}" if reply.text.strip() else ""
             raise ToolFailure("permission_denied", f"{CHANGED} Running it was not allowed.{said}")
@@ -433,12 +414,14 @@ class _Runs:
                 if wanted is None:
                     return (sys.executable, "-B", "-X", "utf8"), ()
                 try:
-                    python = await self._installer.python(wanted, call, tool, self._place.workspace.root)
+                    python = await Installer(self.environments, self.shell, self.runner).python(
+                        wanted, call, tool, self.workspace.root
+                    )
                 except StorageError as error:
                     raise ToolFailure("resource_error", str(error), error.hint) from error
-                return (str(python), "-B", "-X", "utf8"), (self._skills.environments.place(wanted),)
+                return (str(python), "-B", "-X", "utf8"), (self.environments.place(wanted),)
             case "bash":
-                path, more = self._place.shell.path, ["--noprofile", "--norc", *more]
+                path, more = self.shell.path, ["--noprofile", "--norc", *more]
             case _:
                 path = await asyncio.to_thread(shutil.which, program)
         if path is None:

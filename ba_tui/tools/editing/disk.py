@@ -38,7 +38,7 @@ def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Genera
     Raises:
         ToolFailure: it is missing, may not be read, or is a folder, a link, a pipe or a device.
     """
-    try:
+    with _in_words(shown):
         with parent_folder(path) as folder:
             file = _open_regular(folder, path.name, shown)
         with file:
@@ -46,8 +46,6 @@ def opened(path: Path, shown: str, workspace: Workspace | None = None) -> Genera
                 message = f"{shown} is a name of a file that holds secrets, which are neither read nor written."
                 raise ToolFailure("permission_denied", message, "Work without it, or ask the user.")
             yield file
-    except OSError as error:
-        raise _in_words(error, shown) from error
 
 
 def read_bytes(path: Path, shown: str, workspace: Workspace | None = None) -> bytes:
@@ -76,13 +74,11 @@ def write_bytes(path: Path, data: bytes | Content, *, before: bytes | None, show
     Raises:
         ToolFailure: it holds something else by now, or cannot be written; the old content is then untouched.
     """
-    try:
+    with _in_words(shown):
         temporary = path.with_name(temporary_name(path.name))
         content = data if isinstance(data, Content) else Content(data)
         with parent_folder(path, make=before is None) as folder, unfinished(temporary):
             return _replace(folder, (temporary.name, path.name), content, before, shown)
-    except OSError as error:
-        raise _in_words(error, shown) from error
 
 
 def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
@@ -91,7 +87,7 @@ def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
     Raises:
         ToolFailure: the file exists and ``overwrite`` is False, or it can't be written; the old file is unchanged.
     """
-    try:
+    with _in_words(shown):
         names = temporary_name(path.name), path.name
         temporary = path.with_name(names[0])
         with open(source, "rb") as given, parent_folder(path, make=True) as folder, unfinished(temporary):
@@ -102,35 +98,27 @@ def place_file(source: Path, path: Path, *, overwrite: bool, shown: str) -> int:
                 if overwrite or not _linked(folder, *names):
                     os.rename(*names, src_dir_fd=folder, dst_dir_fd=folder)
                 return file.tell()
-    except OSError as error:
-        raise _in_words(error, shown) from error
 
 
 def copy_beside(source: Path, path: Path, name: str, shown: str) -> None:
     """Copy the file ``source`` into the folder of the resolved ``path`` as ``name``, with the permissions of the
     file at ``path``. The caller removes the copy, also after an error. Raises ToolFailure."""
-    try:
-        with open(source, "rb") as given, parent_folder(path, make=True) as folder:
-            old = _standing(folder, path.name, shown)
-            with _new_file(folder, (name, path.name), (old, None), shown) as file:
-                shutil.copyfileobj(given, file, COPIED)
-                _finish(file)
-    except OSError as error:
-        raise _in_words(error, shown) from error
+    with _in_words(shown), open(source, "rb") as given, parent_folder(path, make=True) as folder:
+        old = _standing(folder, path.name, shown)
+        with _new_file(folder, (name, path.name), (old, None), shown) as file:
+            shutil.copyfileobj(given, file, COPIED)
+            _finish(file)
 
 
 def exchange(path: Path, new: str, aside: str, shown: str) -> None:
     """Rename the file ``new`` to the resolved ``path``; the file there is first renamed to ``aside``, in the same
     folder. Raises ToolFailure."""
-    try:
-        with parent_folder(path) as folder:
-            if _standing(folder, path.name, shown) and not _linked(folder, path.name, aside):
-                os.rename(path.name, aside, src_dir_fd=folder, dst_dir_fd=folder)
-            os.rename(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-            with suppress(OSError):
-                _sync_folder(folder)
-    except OSError as error:
-        raise _in_words(error, shown) from error
+    with _in_words(shown), parent_folder(path) as folder:
+        if _standing(folder, path.name, shown) and not _linked(folder, path.name, aside):
+            os.rename(path.name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        with suppress(OSError):
+            _sync_folder(folder)
 
 
 def digest_of(path: Path, shown: str) -> str:
@@ -164,28 +152,20 @@ def set_aside(path: Path, *, before: bytes, shown: str) -> Generator[Path]:
     """
     aside = path.with_name(temporary_name(path.name))
     with unfinished(aside, path):
-        try:
-            with parent_folder(path) as folder:
-                if _held(folder, path.name, shown) != before:
-                    raise ToolFailure(
-                        "validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT
-                    )
-                os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except OSError as error:
-            raise _in_words(error, shown) from error
+        with _in_words(shown), parent_folder(path) as folder:
+            if _held(folder, path.name, shown) != before:
+                raise ToolFailure("validation_error", f"{shown} was changed by someone else just now.", CHANGED_HINT)
+            os.rename(path.name, aside.name, src_dir_fd=folder, dst_dir_fd=folder)
         yield aside
 
 
 def bring_back(aside: Path, path: Path, shown: str) -> None:
     """Undo ``set_aside``. Raises ToolFailure if another file is at ``path`` by now."""
-    try:
-        with parent_folder(path) as folder:
-            if not _linked(folder, aside.name, path.name):
-                os.rename(aside.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-                return
-            os.unlink(aside.name, dir_fd=folder)
-    except OSError as error:
-        raise _in_words(error, shown) from error
+    with _in_words(shown), parent_folder(path) as folder:
+        if not _linked(folder, aside.name, path.name):
+            os.rename(aside.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+        os.unlink(aside.name, dir_fd=folder)
 
 
 def discard(aside: Path) -> None:
@@ -325,7 +305,16 @@ def no_file(shown: str) -> ToolFailure:
     return ToolFailure("validation_error", f"{shown} is a pipe, socket or device, not a file.")
 
 
-def _in_words(error: OSError, shown: str) -> ToolFailure:
+@contextmanager
+def _in_words(shown: str) -> Generator[None]:
+    """Raise errors of the operating system on the file ``shown`` as ToolFailure."""
+    try:
+        yield
+    except OSError as error:
+        raise _worded(error, shown) from error
+
+
+def _worded(error: OSError, shown: str) -> ToolFailure:
     if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV, errno.EAGAIN}:
         return no_file(shown)
     if error.errno in {errno.ELOOP, errno.EMLINK}:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen
-from ba_tui.tools.editing.documents import Splice
+from ba_tui.tools.editing.documents import Splice, shared_ends
 from ba_tui.tools.failures import ToolFailure
 
 # Re-indentation. An edit may be written with the indentation of the file, or with that of its search text. It is
@@ -69,14 +69,11 @@ def reindented(line: str, indents: dict[str, str]) -> str | None:
     indent = indent_of(line)
     if indent in indents:
         return indents[indent] + line[len(indent) :]
-    shifts = {_shift(theirs, ours) for theirs, ours in indents.items()}
-    shift = shifts.pop() if len(shifts) == 1 else None
-    if shift is None:
-        return None
-    removed, added = shift
-    if not indent.startswith(removed):
-        return None
-    return added + line[len(removed) :]
+    match list({_shift(theirs, ours) for theirs, ours in indents.items()}):
+        case [(removed, added)] if indent.startswith(removed):
+            return added + line[len(removed) :]
+        case _:
+            return None
 
 
 def _shift(theirs: str, ours: str) -> tuple[str, str] | None:
@@ -248,7 +245,7 @@ def _tolerant(text: str, old: str, new: str, *, replace_all: bool) -> Edit:
         raise _missing(text, old, new)
     if len(found) > 1 and not replace_all:
         raise _ambiguous(text, found, len(found))
-    starts = _starts(lines)
+    starts = line_starts(lines)
     changes: list[Splice] = []
     for at in found:
         if changes and starts[at] < changes[-1].end:
@@ -289,11 +286,18 @@ def _but_for_space(lines: Sequence[str], wanted: Sequence[str], at: int) -> bool
     return all(ours.strip() == theirs.strip() for ours, theirs in zip(lines[at:], wanted, strict=False))
 
 
-def _starts(lines: Sequence[str]) -> list[int]:
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
+def line_starts(lines: Sequence[str]) -> list[int]:
+    """Return the offset of each line in their text, and of the line after the last."""
+    return [0, *accumulate(len(line) + 1 for line in lines)]
+
+
+def even_indents(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str] | None:
+    """Return the indentations of ``theirs`` with those of the same lines in ``ours``; None if one has several."""
+    indents: dict[str, str] = {}
+    for mine, other in zip(ours, theirs, strict=True):
+        if other.strip() and indents.setdefault(indent_of(other), indent_of(mine)) != indent_of(mine):
+            return None
+    return indents
 
 
 def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]) -> list[str] | None:
@@ -304,16 +308,10 @@ def _transferred(there: Sequence[str], wanted: Sequence[str], new: Sequence[str]
     """
     if written_for(there, wanted, new):
         return list(new)
-    head = 0
-    while head < min(len(wanted), len(new)) and wanted[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(wanted), len(new)) - head and wanted[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    indents: dict[str, str] = {}
-    for ours, theirs in zip(there, wanted, strict=True):
-        if theirs.strip() and indents.setdefault(indent_of(theirs), indent_of(ours)) != indent_of(ours):
-            return None
+    head, tail = shared_ends(wanted, new)
+    indents = even_indents(there, wanted)
+    if indents is None:
+        return None
     shifted = any(theirs != ours for theirs, ours in indents.items())
     if shifted and any(map(str.strip, new)) and not written_beside(there, wanted, new):
         return None

@@ -27,7 +27,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import mode_of, read_bytes
 from ba_tui.tools.editing.documents import FileEncoding, Splice, binary_kind, detect, line_end, plain_lines, spliced
 from ba_tui.tools.editing.edits import PlannedChange, encoded, refuse_placeholders
-from ba_tui.tools.editing.matching import composed, nearest_lines, reindented, telling
+from ba_tui.tools.editing.matching import composed, even_indents, line_starts, nearest_lines, reindented, telling
 from ba_tui.tools.editing.patch_formats import FilePatch, Hunk, read_patch
 from ba_tui.tools.editing.seen_files import SeenFiles
 from ba_tui.tools.editing.transaction import FileStep, commit
@@ -267,11 +267,9 @@ def _in_order(lines: Sequence[str], found: Sequence[HunkCandidates]) -> list[int
 
 def _swaps(lines: Sequence[str], found: HunkCandidates, at: int) -> list[_Swap]:
     hunk = found.hunk
-    indents: dict[str, str] = {}
-    if found.tolerance.indents:
-        for ours, theirs in zip(lines[at : at + len(hunk.old)], hunk.old, strict=True):
-            if theirs.strip() and indents.setdefault(_indent(theirs), _indent(ours)) != _indent(ours):
-                raise _no_place(hunk, "fits only with other indentation, and not evenly.", _HINT)
+    indents = even_indents(lines[at : at + len(hunk.old)], hunk.old) if found.tolerance.indents else {}
+    if indents is None:
+        raise _no_place(hunk, "fits only with other indentation, and not evenly.", _HINT)
     swaps: list[_Swap] = []
     group: list[str] = []
     first = at
@@ -291,14 +289,8 @@ def _swaps(lines: Sequence[str], found: HunkCandidates, at: int) -> list[_Swap]:
     return swaps
 
 
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
-
-
 def _changes(lines: Sequence[str], swaps: Sequence[_Swap], *, closed: bool) -> list[Splice]:
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    starts = line_starts(lines)
     size = starts[-1] if closed else starts[-1] - 1
     changes: list[Splice] = []
     for swap in swaps:

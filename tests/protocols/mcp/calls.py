@@ -18,7 +18,7 @@ from ba_tui.features.mcp.client.server import Servers
 from ba_tui.features.mcp.client.values import Sample
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.tools.running.command_runner import UNCONFINED
+from ba_tui.tools.command_runner import UNCONFINED
 
 Answer = Callable[[Question], Reply]
 

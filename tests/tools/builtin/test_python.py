@@ -21,8 +21,8 @@ from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call
 from ba_tui.permissions.answers import bundled_rules
 from ba_tui.permissions.policy import Policy
-from ba_tui.processes.confinement import ProcessLimits
-from ba_tui.tools.builtin.python import Python
+from ba_tui.processes.values import ProcessLimits
+from ba_tui.tools.builtin.shell import Python
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.permission import PermissionGate
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed

@@ -17,8 +17,8 @@ from ba_tui.core.messages import ToolUse
 from ba_tui.core.results import CommandText, StateChange
 from ba_tui.core.tool import Call
 from ba_tui.processes.children import Process
-from ba_tui.processes.supervised import Program
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.processes.values import Program
+from ba_tui.tools.shells import Shell
 from tests.tools.conftest import CHECKOUT, Harness
 from tests.tools.running.processes import all_gone, another, printed, tagged, until_printed, word
 
@@ -243,7 +243,7 @@ async def test_a_killed_ba_leaves_nothing_behind(harness: Harness, tag: str) -> 
             import asyncio, os, shutil
             from pathlib import Path
             from ba_tui.processes.children import Process
-            from ba_tui.processes.supervised import Program
+            from ba_tui.processes.values import Program
 
             deaf = "trap '' INT TERM; "
             script = deaf + "setsid sh -c 'sleep 60; sleep 60' & sleep 60 & echo ready; wait; wait"

@@ -21,8 +21,7 @@ from ba_tui.core.tool import Call, Tool
 from ba_tui.processes.children import Output
 from ba_tui.processes.terminal_text import Capture
 from ba_tui.tools.builtin.shell import shell_tool
-from ba_tui.tools.running.background import Shells
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell, Shells
 from tests.tools.conftest import CHECKOUT
 from tests.tools.running.processes import Floor, floor, printed, until_printed, within_guards
 
@@ -186,7 +185,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.sessions.artifacts import Artifacts
-from ba_tui.tools.running.background import Shells
+from ba_tui.tools.shells import Shells
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.builtin.shell import Shell, shell_tool
 

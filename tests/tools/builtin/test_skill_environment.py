@@ -19,7 +19,7 @@ from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments, Requirements, find_uv, read_requirements
-from ba_tui.tools.running.command_runner import CommandRunner
+from ba_tui.tools.command_runner import CommandRunner
 from tests.tools.builtin.test_skill_scripts import Kit, kit
 from tests.tools.running.processes import all_gone, floor, printed, until_printed
 

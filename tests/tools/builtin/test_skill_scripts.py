@@ -21,9 +21,9 @@ from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall
 from ba_tui.skills.dependencies import Environments
 from ba_tui.skills.scripts import AllowedScripts
-from ba_tui.tools.builtin.skill_scripts import ScriptPlace, SkillScripts, run_skill_script_tool
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.builtin.skill_scripts import SkillScripts
+from ba_tui.tools.command_runner import CommandRunner
+from ba_tui.tools.shells import Shell
 from tests.tools.running.processes import Floor, all_gone, floor, within_guards
 
 __all__ = ["floor"]
@@ -63,9 +63,11 @@ class Kit:
 
     def equip(self, runner: CommandRunner = CommandRunner(), seconds: float = 30, **environment: str) -> Tool:  # noqa: B008 - a value
         shell = Shell(self.harness.bash, {**self.harness.environment, "BA_TAG": self.floor.tag, **environment})
-        script_place = ScriptPlace(self.harness.workspace, shell, self.floor.shells, runner)
-        skills = SkillScripts(self.find, self.environments, self.allowed, seconds)
-        tool = run_skill_script_tool(self.harness.definitions["run_skill_script"], script_place, skills)
+        workspace, shells = self.harness.workspace, self.floor.shells
+        known = (self.find, self.environments, self.allowed)
+        tool = SkillScripts(*known, workspace, shell, shells, runner, seconds).tool(
+            self.harness.definitions["run_skill_script"]
+        )
         self.harness.tools["run_skill_script"] = within_guards(tool)
         return tool
 

@@ -30,7 +30,7 @@ from ba_tui.permissions.verdicts import Bounds
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.pipeline import pipeline
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace
 from ba_tui.tools.visible import BUDGET_BYTES, Search, Visible
 from tests.protocols.mcp.calls import Answered, servers

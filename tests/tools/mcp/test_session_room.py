@@ -24,7 +24,7 @@ from ba_tui.resources import open_places
 from ba_tui.settings import Settings, load_settings
 from ba_tui.settings.mcp_configured import ServerPlaces, found_servers
 from ba_tui.skills.content import SkillFolders
-from ba_tui.tools.running.outside import runner_for
+from ba_tui.tools.command_runner import session_runner
 from tests.protocols.mcp.calls import Answered
 from tests.protocols.mcp.programs import raw
 
@@ -71,7 +71,7 @@ def room(root: Path, *configs: ServerConfig, attended: bool = False) -> McpSessi
     settings, where = Settings(), open_places()
     permissions = SessionPermissions(settings, where, Workspace(root), (), untrusted=False)
     OPENED.append(permissions)
-    runner = runner_for(settings, permissions, SkillFolders(), permissions.record(lambda found: found))
+    runner = session_runner(settings, permissions, SkillFolders(), permissions.record(lambda found: found))
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "SECRET": "x"}
     host = ServerHost(permissions.policy, runner, environment, store=where.state / FOLDER)
     return McpSession(configs, host, Modalities(), attended=attended)

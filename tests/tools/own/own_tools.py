@@ -20,11 +20,11 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Allow
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, ToolFolder
 from ba_tui.tools.guards.pipeline import pipeline
-from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder
 from ba_tui.tools.registry import Registry, ToolFiles
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace
 
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH")

@@ -13,7 +13,7 @@ import pytest
 
 import ba_tui
 from ba_tui import tool
-from ba_tui.tools.own.declared_tools import DeclaredTool, ToolFault, declared_in
+from ba_tui.tools.declared_tools import DeclaredTool, ToolFault, declared_in
 
 
 @dataclass

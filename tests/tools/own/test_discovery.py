@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.tools.own.discovery import Discovery, DiscoveryOptions, ToolFolder, ToolProblem
+from ba_tui.tools.discovery import Discovery, DiscoveryOptions, ToolFolder, ToolProblem
 from tests.tools.own.own_tools import Caller, Home
 
 GOOD = (

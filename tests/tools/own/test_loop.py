@@ -30,7 +30,7 @@ from ba_tui.tools.definitions import Definition
 from ba_tui.tools.guards.permission import PermissionGate
 from ba_tui.tools.guards.pipeline import guarded, pipeline
 from ba_tui.tools.guards.repeats import repeats
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell
 from ba_tui.tools.toolbox import SessionPlace, builtin_tools
 from tests.tools.conftest import allow
 

@@ -16,13 +16,11 @@ import pytest
 from ba_tui.core.events import ToolProgress
 from ba_tui.core.tool import Tool
 from ba_tui.sessions.artifacts import Artifacts
-from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.shell import shell_kill_tool, shell_output_tool, shell_tool
+from ba_tui.tools.builtin.shell import Python, python_tool, shell_kill_tool, shell_output_tool, shell_tool
 from ba_tui.tools.guards.output import output
 from ba_tui.tools.guards.reliability import timeout
 from ba_tui.tools.guards.validate import validate
-from ba_tui.tools.running.background import Shells
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.shells import Shell, Shells
 from tests.tools.conftest import CHECKOUT, Harness
 
 

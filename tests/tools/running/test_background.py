@@ -22,7 +22,7 @@ from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.tools.running.background import MAX_SHELLS, EndedShells
+from ba_tui.tools.shells import MAX_SHELLS, EndedShells
 from tests.tools.own.test_loop import Script, assert_paired, calls
 from tests.tools.running.processes import Floor, all_gone, another, floor, printed, tagged, until_printed, word
 
@@ -188,8 +188,8 @@ async def test_a_killed_ba_leaves_no_shell_behind(floor: Floor) -> None:
             from ba_tui.core.tool import Call, Tool
             from ba_tui.core.transcript import Transcript
             from ba_tui.core.turn import Branch, Turn
-            from ba_tui.tools.running.background import Shells
-            from ba_tui.processes.supervised import Program
+            from ba_tui.tools.shells import Shells
+            from ba_tui.processes.values import Program
 
             async def main():
                 shells, call = Shells(), Call("call", Branch(Turn(), Transcript()))

@@ -25,14 +25,12 @@ from ba_tui.permissions.sandbox.layout import Bubblewrap, bubblewraps
 from ba_tui.permissions.sandbox.protected_watch import PendingChanges, ProtectedWatch
 from ba_tui.permissions.sandbox.workspace_scan import FileReach
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
-from ba_tui.processes.confinement import ProcessLimits
 from ba_tui.processes.kernel_limits import KEYRINGS, SOCKET
-from ba_tui.processes.worker_values import WorkerSettings
-from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.shell import shell_tool
-from ba_tui.tools.own.workers import Code, WorkerPool
-from ba_tui.tools.running.command_runner import UNWATCHED, CommandRunner, ProtectedReview
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.processes.values import ProcessLimits, WorkerSettings
+from ba_tui.tools.builtin.shell import Python, python_tool, shell_tool
+from ba_tui.tools.command_runner import UNWATCHED, CommandRunner, ProtectedReview
+from ba_tui.tools.shells import Shell
+from ba_tui.tools.workers import Code, WorkerPool
 from tests.tools.conftest import Harness
 from tests.tools.running.processes import Floor, all_gone, floor, printed, tagged, until_printed, within_guards
 

@@ -15,7 +15,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.addresses import AddressReach, WebAddress
-from ba_tui.tools.running.egress_proxy import HostDecisions, HostVerdict, NetworkAccess
+from ba_tui.tools.egress_proxy import HostDecisions, HostVerdict, NetworkAccess
 
 ASK = Ask("Why.", "shell_network(domain:site.test)", ("network",))
 

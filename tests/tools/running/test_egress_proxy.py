@@ -19,11 +19,10 @@ from ba_tui.permissions.sandbox.layout import bubblewraps
 from ba_tui.permissions.sandbox.workspace_scan import FileReach as Sight
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.addresses import AddressReach, WebAddress
-from ba_tui.tools.builtin.python import Python, python_tool
-from ba_tui.tools.builtin.shell import shell_tool
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.egress_proxy import NetworkAccess
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.builtin.shell import Python, python_tool, shell_tool
+from ba_tui.tools.command_runner import CommandRunner
+from ba_tui.tools.egress_proxy import NetworkAccess
+from ba_tui.tools.shells import Shell
 from tests.tools.running.processes import Floor, floor, until_printed, within_guards
 
 __all__ = ["floor"]

@@ -19,8 +19,8 @@ from ba_tui.core.turn import Branch
 from ba_tui.permissions.sandbox.protected_watch import PendingChanges, ProtectedWatch, WatchedRun
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.verdicts import Allow, JudgedCall
+from ba_tui.tools.command_runner import ProtectedReview
 from ba_tui.tools.guards.permission import PermissionGate
-from ba_tui.tools.running.command_runner import ProtectedReview
 from tests.tools.conftest import Harness
 
 

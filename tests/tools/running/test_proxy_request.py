@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.tools.running.egress_proxy import InvalidRequest, read_request, response
+from ba_tui.tools.egress_proxy import InvalidRequest, read_request, response
 
 
 def test_a_request_is_passed_on_as_the_host_expects_it() -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from ba_tui.processes.children import MemoryWatch
-from ba_tui.processes.confinement import ProcessLimits
-from ba_tui.tools.builtin.python import Python
-from ba_tui.tools.builtin.shell import shell_tool
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.processes.values import ProcessLimits
+from ba_tui.tools.builtin.shell import Python, shell_tool
+from ba_tui.tools.shells import Shell
 from tests.tools.running.processes import Floor, floor, within_guards
 
 __all__ = ["floor"]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ba_tui.core.effects import WORKING, ProfileStep
-from ba_tui.tools.running.background import judged
+from ba_tui.tools.shells import judged
 from tests.tools.running.processes import Floor, floor
 from tests.tools.running.test_command_runner import Yard, sandbox_at
 

@@ -14,8 +14,8 @@ from ba_tui.core.tool import Call
 from ba_tui.permissions.sandbox.protected_watch import PendingChanges, ProtectedWatch
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.tools.builtin.shell import shell_tool
-from ba_tui.tools.running.command_runner import CommandRunner, ProtectedReview
-from ba_tui.tools.running.shell_program import Shell
+from ba_tui.tools.command_runner import CommandRunner, ProtectedReview
+from ba_tui.tools.shells import Shell
 from tests.tools.running.processes import Floor, floor, until_printed, within_guards
 
 __all__ = ["floor"]

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from rich.style import Style
 
-from ba_tui.core.displays import PlanGraph
-from ba_tui.core.results import Todos
+from ba_tui.core.results import PlanGraph, Todos
 from ba_tui.core.teamwork import Plan, SubTask, SubTaskStatus
 from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible

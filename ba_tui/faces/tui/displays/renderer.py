@@ -7,8 +7,19 @@ from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from ba_tui.core.displays import Chart, PlanGraph
-from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
+from ba_tui.core.results import (
+    Chart,
+    CommandText,
+    Diff,
+    Diffs,
+    Display,
+    PlanGraph,
+    Prose,
+    ScriptCall,
+    Source,
+    Table,
+    Todos,
+)
 
 if TYPE_CHECKING:
     from textual.widget import Widget

@@ -17,8 +17,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
-from ba_tui.core.displays import Chart
-from ba_tui.core.results import Table
+from ba_tui.core.results import Chart, Table
 from ba_tui.core.text.cells import clip
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import clipped, count

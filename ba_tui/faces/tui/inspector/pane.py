@@ -18,9 +18,8 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static, Tree
 
-from ba_tui.core.displays import Chart
 from ba_tui.core.errors import BaError
-from ba_tui.core.results import Table
+from ba_tui.core.results import Chart, Table
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import byte_size, count
 from ba_tui.core.values import frozen

@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 from textual import events
 from textual.widget import Widget
 
-from ba_tui.core.displays import PlanGraph
 from ba_tui.core.ports.permissions import rule_words, split_rules
 from ba_tui.core.questions import Question
+from ba_tui.core.results import PlanGraph
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count

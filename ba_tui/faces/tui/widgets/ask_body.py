@@ -19,11 +19,10 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ba_tui.core.displays import PlanGraph
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import split_rules
 from ba_tui.core.questions import Question
-from ba_tui.core.results import Diff, Display, Prose
+from ba_tui.core.results import Diff, Display, PlanGraph, Prose
 from ba_tui.core.teamwork import Plan
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.displays.renderer import Build, renderer_of

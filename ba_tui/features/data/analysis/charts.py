@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ba_tui.core.displays import Chart, ChartKind, ChartRequest, ChartSeries
 from ba_tui.core.ports.tables import Column
+from ba_tui.core.results import Chart, ChartKind, ChartRequest, ChartSeries
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import correction, count, one_line
 from ba_tui.core.values import frozen

@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
-from ba_tui.core.displays import Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import BaError, StorageError, off_loop
 from ba_tui.core.ports.settings import ALL, KINDS
 from ba_tui.core.ports.tables import (
@@ -34,6 +33,7 @@ from ba_tui.core.ports.tables import (
     TrapFinding,
     UsedData,
 )
+from ba_tui.core.results import Chart, ChartRequest, PictureFormat
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.errors import (
     AnalysisError,
@@ -48,7 +48,7 @@ from ba_tui.features.data.analysis.errors import (
 )
 from ba_tui.features.data.analysis.files import DataFiles, MatchedFiles
 from ba_tui.processes.scratch import make_scratch, remove_scratch
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ba_tui.core.text.wording import correction, count, quoted
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import PAGE_ROWS, Analysis
 from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed, decoded
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 Step: TypeAlias = Literal["day", "weekday", "week", "month", "quarter", "year"]
 SEASONS: Mapping[Step, int] = {"day": 7, "weekday": 5, "week": 52, "month": 12, "quarter": 4, "year": 1}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ba_tui import __version__
-from ba_tui.core.displays import Chart
 from ba_tui.core.errors import UsageError, written_by_newer
 from ba_tui.core.ports.tables import PYTHON, Catalogue, Cell, Column, Dataset, Progress, QueryResult, Row
+from ba_tui.core.results import Chart
 from ba_tui.core.text.figures import AnswerNotes, noted, notes_in_markdown, notes_in_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line

@@ -35,9 +35,8 @@ from ba_tui.permissions.secrets.scanner import find
 from ba_tui.permissions.sql import classify
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall, Judgement
-from ba_tui.processes.confinement import GIGABYTE, Confinement
 from ba_tui.processes.scratch import scratch_path
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import GIGABYTE, Confinement, WorkerSettings
 from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
 

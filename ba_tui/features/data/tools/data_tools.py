@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 from ba_tui.context.mentions import dataset_kind
-from ba_tui.core.displays import Chart, ChartRequest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.context import Suggestion
 from ba_tui.core.ports.datasets import OutputFormat, PythonSession
@@ -34,7 +33,7 @@ from ba_tui.core.ports.tables import (
     TrapFinding,
     UsedData,
 )
-from ba_tui.core.results import ToolResult
+from ba_tui.core.results import Chart, ChartRequest, ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Tool

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from ba_tui.core.displays import PICTURES, Chart, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import ExportedFile, NeedsConfirmation
 from ba_tui.core.ports.sessions import ReadHistory
 from ba_tui.core.ports.tables import Arrangement
+from ba_tui.core.results import PICTURES, Chart, PictureFormat
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import byte_size
 from ba_tui.core.tool import Tool

@@ -35,19 +35,17 @@ from ba_tui.features.data.tools.exports import ExportRules
 from ba_tui.features.data.tools.query_data import rows_text
 from ba_tui.permissions.sandbox.confinement import NotConfined, Sandbox, limits_for
 from ba_tui.permissions.session import SessionPermissions
-from ba_tui.processes.confinement import GIGABYTE, Confinement
 from ba_tui.processes.scratch import make_scratch, remove_scratch, scratch_path
 from ba_tui.processes.terminal_text import plain
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import GIGABYTE, Confinement, WorkerSettings
 from ba_tui.resources import open_unlinked
 from ba_tui.settings import Settings
 from ba_tui.tools.builtin.media import ATTACHED, LONGEST_SIDE, attached, measured
-from ba_tui.tools.builtin.python import VENVS
-from ba_tui.tools.builtin.shell import MAX_SECONDS, check, command_tool
+from ba_tui.tools.builtin.shell import MAX_SECONDS, VENVS, check, command_tool
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import place_file
 from ba_tui.tools.failures import ToolFailure
-from ba_tui.tools.session_scope import PYTHON_FILES
+from ba_tui.tools.toolbox import PYTHON_FILES
 
 MOST_FILES = 20
 MOST_PICTURES = 4

@@ -11,11 +11,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ba_tui.context.mentions import dataset_kind
-from ba_tui.core.displays import Chart, ChartRequest, PictureFormat
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.settings import Share
 from ba_tui.core.ports.tables import Cell, Column, DatasetProfile, Progress, QueryResult, Row, TrapFinding
-from ba_tui.core.results import Display, Prose, Source, Table, ToolResult
+from ba_tui.core.results import Chart, ChartRequest, Display, PictureFormat, Prose, Source, Table, ToolResult
 from ba_tui.core.text.wording import byte_size, clipped, correction, count, one_line
 from ba_tui.core.tool import Call, Concern, OutputLevel, Tool
 from ba_tui.core.values import frozen
@@ -33,7 +32,7 @@ from ba_tui.features.data.tools.data_access import ColumnMasks
 from ba_tui.features.data.tools.exports import ExportRules, copy_to, picture_format, write_copy
 from ba_tui.features.data.tools.sources import SourceQueries
 from ba_tui.permissions.paths import Workspace, is_secret
-from ba_tui.processes.worker_values import WorkerSettings
+from ba_tui.processes.values import WorkerSettings
 from ba_tui.tools.definitions import Definition
 from ba_tui.tools.editing.disk import place_file
 from ba_tui.tools.failures import ToolFailure

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from ba_tui.core.displays import Chart
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event
 from ba_tui.core.ports.tables import Progress
+from ba_tui.core.results import Chart
 from ba_tui.core.text.figures import FigureReport
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.untrusted import paintable

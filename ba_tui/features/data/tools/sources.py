@@ -47,8 +47,7 @@ from ba_tui.permissions.conditions import StatementKind
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.sandbox.confinement import Sandbox, sandbox_for
 from ba_tui.permissions.sql import classify
-from ba_tui.processes.confinement import Confinement
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import Confinement, WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import UserFolders, places
 from ba_tui.settings import Settings
 from ba_tui.settings.environment import variables

@@ -23,17 +23,16 @@ from ba_tui.features.mcp.client.values import Sample
 from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.protected_watch import WatchedRun
 from ba_tui.permissions.verdicts import Allow, JudgedCall
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 from ba_tui.settings.keys import TokenStore
-from ba_tui.tools.running.command_runner import CommandRunner
-from ba_tui.tools.running.outside import REACHING
+from ba_tui.tools.command_runner import REACHING, CommandRunner
 
 if TYPE_CHECKING:
     import httpx2
 
     from ba_tui.features.mcp.client.oauth import OAuth
     from ba_tui.tools.addresses import WebAddress
-    from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
+    from ba_tui.tools.egress_proxy import HostDecisions, NetworkAccess
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR")
 MARKS = ("package.json", "node_modules", "pyvenv.cfg", "pyproject.toml")
@@ -128,7 +127,7 @@ class ServerHost:
         walled = getattr(held.confinement, "walled", False)
         if self._runner.network is None or not walled or config.network:
             return held
-        from ba_tui.tools.running.egress_proxy import EgressProxy  # noqa: PLC0415 - few servers need it
+        from ba_tui.tools.egress_proxy import EgressProxy  # noqa: PLC0415 - few servers need it
 
         command = CommandText(config.address, str(program.folder))
         egress = EgressProxy(ServerHosts(self._runner.network(), self._judged, current, command))
@@ -164,7 +163,7 @@ async def _login_client(_: ServerConfig, auth: httpx2.Auth | None) -> httpx2.Asy
 
 class ServerHosts:
     """The hosts that a server may reach: those allowed by rules, and those that the user allows while a call of it
-    runs. tools.running.egress_proxy uses it like the decisions about a command."""
+    runs. tools.egress_proxy uses it like the decisions about a command."""
 
     def __init__(
         self,
@@ -194,7 +193,7 @@ class ServerHosts:
         return await self._of(call).refusal(address)
 
     def _of(self, call: Call) -> HostDecisions:
-        from ba_tui.tools.running.egress_proxy import HostDecisions  # noqa: PLC0415 - loaded with the proxy
+        from ba_tui.tools.egress_proxy import HostDecisions  # noqa: PLC0415 - loaded with the proxy
 
         if call.id not in self._decisions:
             self._decisions = {call.id: HostDecisions(self.network, call, self._command, attended=True)}

@@ -23,7 +23,7 @@ from ba_tui.core.text.wording import byte_size, one_line
 from ba_tui.features.mcp.client.incoming import PROBE, TOO_LARGE, Peek, ServerMessages, described, why_unreadable
 from ba_tui.features.mcp.client.values import MESSAGE_BYTES, Pace, answered_id
 from ba_tui.processes.duplex import ENDS_BYTES, DuplexChild, LineEndless, LineTooLong, LineUnfinished
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Program
 
 Item: TypeAlias = SessionMessage | Exception
 Arriving: TypeAlias = ReadStream[Item]

@@ -24,7 +24,7 @@ from ba_tui.features.memory.engine.log import as_record, entry_of
 from ba_tui.features.memory.engine.recall import Hit, RecallResult, SearchRequest
 from ba_tui.features.memory.engine.scoring import Signals
 from ba_tui.features.memory.engine.setup import BY_WORDS, Endpoint, StoreSetup, TeamServer
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 if TYPE_CHECKING:
     from ba_tui.processes.worker import WorkerClient

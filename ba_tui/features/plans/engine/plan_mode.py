@@ -25,7 +25,7 @@ from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.sessions.artifacts import Artifacts
-from ba_tui.tools.session_scope import ModelRequests
+from ba_tui.tools.toolbox import ModelRequests
 
 NAME, PLAN_TOOL = "present_plan", "plan"
 MODES: dict[str, Mode] = {"once": "default", "session": "accept-edits"}

@@ -23,7 +23,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.tools.definitions import Definition
-from ba_tui.tools.session_scope import ModelRequests
+from ba_tui.tools.toolbox import ModelRequests
 
 if TYPE_CHECKING:
     from ba_tui.features.teams.engine.local_members import Seat

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input, Static
 
-from ba_tui.core.displays import Chart, ChartRequest, ChartSeries
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Column, RowFilter
-from ba_tui.core.results import ToolResult
+from ba_tui.core.results import Chart, ChartRequest, ChartSeries, ToolResult
 from ba_tui.faces.tui.acts.view import inspect
 from ba_tui.faces.tui.chart_pane import ChartPane, ChartScreen, ChartView, changed
 from ba_tui.faces.tui.grid.data_pane import AskLine

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ba_tui.core.displays import Chart, ChartRequest, ChartSeries
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.datasets import ExportedFile, NeedsConfirmation, OutputFormat, PythonSession, SourceInfo
 from ba_tui.core.ports.tables import (
@@ -26,6 +25,7 @@ from ba_tui.core.ports.tables import (
     TopValue,
     TrapFinding,
 )
+from ba_tui.core.results import Chart, ChartRequest, ChartSeries
 
 COLUMNS = (Column("id", "BIGINT"), Column("region", "VARCHAR"), Column("amount", "DOUBLE"))
 REGIONS = ("north", "south", "east")

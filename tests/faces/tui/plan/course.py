@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ba_tui.core.displays import PlanGraph
 from ba_tui.core.events import Event, MessageDone, PlanChanged, SubTaskChanged
 from ba_tui.core.messages import Message, Text
 from ba_tui.core.ports.agents import Work
 from ba_tui.core.questions import Question, Reply
+from ba_tui.core.results import PlanGraph
 from ba_tui.core.teamwork import Plan, PlanTask, SubTask
 from ba_tui.core.turn import Branch
 from ba_tui.plotting.plan_exports import plan_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from ba_tui.core.displays import AxisKind, Box, Chart, ChartRequest, ChartSeries
 from ba_tui.core.ports.tables import Arrangement, Column
+from ba_tui.core.results import AxisKind, Box, Chart, ChartRequest, ChartSeries
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.charts import MOST_SERIES, MOST_SLICES, ColumnFacts, TableFacts, complete_request

@@ -11,8 +11,8 @@ from typing import Any
 
 import duckdb
 
-from ba_tui.core.displays import ChartRequest
 from ba_tui.core.ports.tables import Arrangement, Catalogue, Column, FoundRows, Provenance
+from ba_tui.core.results import ChartRequest
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine_process.charts import compute_chart
 from ba_tui.features.data.analysis.engine_process.comparison import compare_tables, sides_of

@@ -23,8 +23,7 @@ from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import UnknownTable
 from ba_tui.features.data.analysis.kernel.values import CallResult, KernelFailed, call_result, variables
-from ba_tui.processes.confinement import GIGABYTE
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings
+from ba_tui.processes.values import GIGABYTE, WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings
 
 if TYPE_CHECKING:
     from ba_tui.processes.worker import WorkerClient

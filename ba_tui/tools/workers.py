@@ -23,13 +23,12 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen
 from ba_tui.permissions.sandbox.confinement import NotConfined, Sandbox
-from ba_tui.processes.confinement import Confinement
 from ba_tui.processes.terminal_text import Capture, coloured, plain
+from ba_tui.processes.values import Confinement, WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings
 from ba_tui.processes.worker import WorkerClient
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings
 from ba_tui.tools.failures import ToolFailure
 
-ENTRY = "ba_tui.tools.own.worker_loop:main"
+ENTRY = "ba_tui.tools.worker_loop:main"
 CACHE = "PYTHONPYCACHEPREFIX"
 LIVE_CHARS = 8_000
 """Characters shown at a time; of more output only the newest."""

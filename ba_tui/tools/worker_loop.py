@@ -26,7 +26,7 @@ from pydantic_core import to_json
 
 from ba_tui.core.results import ToolResult
 from ba_tui.processes.serving import WorkerChannel, WorkerRequest
-from ba_tui.tools.own.declared_tools import DeclaredTool, ToolFault, declared_in
+from ba_tui.tools.declared_tools import DeclaredTool, ToolFault, declared_in
 
 if TYPE_CHECKING:
     import asyncio

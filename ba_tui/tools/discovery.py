@@ -21,17 +21,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ba_tui import __version__
 from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.values import frozen, late
-from ba_tui.processes.worker_values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
+from ba_tui.processes.values import WorkerCrashed, WorkerFailed, WorkerSettings, WorkerTimeout
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
     from ba_tui.permissions.sandbox.confinement import Sandbox
-    from ba_tui.tools.own.workers import Code, WorkerPool
+    from ba_tui.tools.workers import Code, WorkerPool
 
 # Most users have no own tools.
-make_code, make_pool, describe = (
-    late(f"ba_tui.tools.own.workers:{name}") for name in ("Code", "WorkerPool", "describe")
-)
+make_code, make_pool, describe = (late(f"ba_tui.tools.workers:{name}") for name in ("Code", "WorkerPool", "describe"))
 ToolOrigin: TypeAlias = Literal["built-in", "user", "project", "extra", "package", "workflow", "mcp", "feature"]
 GROUP = "ba.tools"
 LOAD_SECONDS = 10.0

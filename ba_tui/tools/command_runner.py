@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -18,30 +19,37 @@ from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.events import PERSON, Judged, Notice
 from ba_tui.core.messages import clean_json
 from ba_tui.core.questions import Option, Question
-from ba_tui.core.results import CommandText, Diff, Diffs
+from ba_tui.core.results import CommandText, Diff, Diffs, ToolResult, failure
 from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
-from ba_tui.core.tool import Call, Tool
+from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen, late
+from ba_tui.permissions.answers import NETWORK
+from ba_tui.permissions.conditions import domain_of
 from ba_tui.permissions.paths import is_secret
+from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
-from ba_tui.permissions.sandbox.git_settings import skipped_hooks, tracked_secrets
+from ba_tui.permissions.sandbox.git_settings import git_environment, skipped_hooks, tracked_secrets
 from ba_tui.permissions.sandbox.protected_watch import ProtectedChange, ProtectedWatch, WatchedRun
+from ba_tui.permissions.session import SessionPermissions
 from ba_tui.permissions.trust.session_writes import SessionWrites
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall, Judgement, judged_call
-from ba_tui.processes.confinement import Confinement
-from ba_tui.processes.supervised import Program
+from ba_tui.processes.values import Confinement, Program
+from ba_tui.settings import Settings
 from ba_tui.skills.content import SkillFolders
 from ba_tui.tools.failures import ToolFailure
 from ba_tui.tools.guards.checkpoint import NoRecord, recorded
-from ba_tui.tools.running.background import ShellResult, Shells, Work
+from ba_tui.tools.shells import ShellResult, Shells, Work
 
 if TYPE_CHECKING:
-    from ba_tui.tools.running.egress_proxy import HostDecisions, NetworkAccess
+    from ba_tui.tools.addresses import WebAddress
+    from ba_tui.tools.egress_proxy import HostDecisions, NetworkAccess
 
 # Few sessions need the proxy.
-command_proxy = late("ba_tui.tools.running.egress_proxy:command_proxy")
+command_proxy, network_access = (
+    late(f"ba_tui.tools.egress_proxy:{name}") for name in ("command_proxy", "network_access")
+)
 
 # The review of protected files. While a change is undecided, no further command runs without a question.
 
@@ -171,11 +179,6 @@ MOST_NAMED = 5
 OUTSIDE_HINT = "if it needs that, call it with outside: true, and the user is asked"
 OWN_HINT = "if it needs that, run it in another terminal, or allow it by a rule such as outside(COMMAND *)"
 
-CommandEnvironment: TypeAlias = Callable[[Path, str, Profile, Mapping[str, str], bool], Mapping[str, str]]
-"""Returns variables that keep a command's programs from running code of a repository. Blocks.
-
-Its arguments: folder, command, profile, inherited variables, and whether the command is sandboxed."""
-
 
 @frozen
 class RunRequest:
@@ -214,7 +217,8 @@ class CommandRunner:
     """Which hosts confined commands may reach; None: none."""
     widen: CommandJudge | None = None
     review: ProtectedReview = UNWATCHED
-    environment: CommandEnvironment | None = None
+    hooks: bool | None = None
+    """Whether hooks of a repository may run, except in reading commands; None: git runs without ba's variables."""
     skills: SkillFolders = field(default_factory=SkillFolders)
     """The folders of active skills, which commands may read and find in variables."""
     writes: SessionWrites | None = None
@@ -354,16 +358,15 @@ class CommandRunner:
         program = replace(program, environment={**lent, **program.environment}, readable=(*program.readable, *folders))
         held = await self._confinement(program, profile)
         program = replace(program, confinement=held)
-        if self.environment and profile.name != "outside":
-            known = program.environment
-            safe = await asyncio.to_thread(
-                self.environment, program.folder, request.text, profile, known, held is not None and held.guarded
-            )
+        guarded = held is not None and held.guarded
+        if self.hooks is not None and profile.name != "outside":
+            known, judged = program.environment, replace(profile, git=False) if self.hooks else profile
+            safe = await asyncio.to_thread(git_environment, program.folder, request.text, judged, known, held=guarded)
             program = replace(program, environment={**known, **safe})
         ready = self._with_egress(_ReadyCommand(program, held), request.text, call, attended=attended)
-        if self.watch is None or (profile.name == "reading" and (held is None or held.guarded)):
+        if self.watch is None or (profile.name == "reading" and (held is None or guarded)):
             return ready
-        run = WatchedRun(request.text, profile, held is not None and held.guarded)
+        run = WatchedRun(request.text, profile, guarded)
         await asyncio.to_thread(self.watch.begin, run, held.findings if held else None)
         return replace(ready, run=run)
 
@@ -402,7 +405,7 @@ class CommandRunner:
         outcome: ShellResult, profile: Profile, call: Call, sandbox: Sandbox, linked: Collection[Path]
     ) -> list[str]:
         process = outcome.job.process
-        if process.exit_code is None and not process.started:
+        if process.program.exit_code is None and not process.program.started:
             return ["it could not be set up in the sandbox"]
         printed = process.output.text()
         if outcome.job.exit_code and (hidden := sandbox.hidden_in(printed)):
@@ -499,3 +502,52 @@ def _note(call: Call, request: RunRequest, decided: tuple[Literal["allow", "deny
 
 
 UNCONFINED = CommandRunner()
+
+# Rules for what commands do outside their sandbox: use the network, reach a host.
+UNLISTED = "No rule lets sandboxed commands reach this host."
+NETWORKED = "It would run with network access."
+
+
+def by_rule(policy: Policy, request: JudgedCall) -> Judgement:
+    """Judge a program with network access: a rule may allow it, but not a mode that relies on the sandbox."""
+    verdict = policy.judge(request)
+    if isinstance(verdict, Allow) and not verdict.by and policy.mode != "bypass":
+        return Ask(NETWORKED, None, ("runs a command", "network"))
+    return verdict
+
+
+async def _only_judged(args: Mapping[str, Any], call: Call) -> ToolResult:
+    return failure("not_found", "Hosts are reached by commands, not by a tool.")
+
+
+REACHING = Tool(
+    NETWORK, "What a confined command reaches.", {}, _only_judged, Effect.NETWORK, facts=ToolFacts(target="url")
+)
+
+
+def judge_host(policy: Policy, address: WebAddress, call: Call) -> Judgement:
+    """Judge whether a confined command may reach ``address``. A mode that relies on the sandbox does not allow it,
+    so the user is asked; the user is also asked about unusual ports, even if a rule allows the host."""
+    request = judged_call(REACHING, {"url": f"{address.origin}/"}, policy.workspace.root, call)
+    verdict = policy.judge(replace(request, ceiling=request.ceiling.of_any_tool()))
+    if policy.mode == "bypass" or isinstance(verdict, Deny):
+        return verdict
+    if address.port not in (80, 443):
+        return Ask(f"Port {address.port} is not a web port (80 or 443).", None, ("network",))
+    if isinstance(verdict, Ask) or verdict.by:
+        return verdict
+    return Ask(UNLISTED, f"{NETWORK}({domain_of(address.origin)})", ("network",))
+
+
+def session_runner(
+    settings: Settings, permissions: SessionPermissions, skills: SkillFolders, writes: SessionWrites
+) -> CommandRunner:
+    """Return the runner for a conversation's commands; ``writes`` records what they write."""
+    policy = permissions.policy
+    review = ProtectedReview(permissions.watch(), lambda: policy.mode != "bypass", writes.accept)
+
+    def network() -> NetworkAccess:
+        return network_access(partial(judge_host, policy), policy.remember, settings.web.allow_private)
+
+    judge, hooks = partial(by_rule, policy), settings.commands.git_hooks
+    return CommandRunner(permissions.sandbox, judge, network, policy.judge, review, hooks, skills, writes)

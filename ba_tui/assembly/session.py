@@ -16,8 +16,7 @@ from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.context.attachments import AttachmentContext, AttachmentInterceptor, Attachments
 from ba_tui.context.commands import CommandFiles, folders, own_prompts
-from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
-from ba_tui.context.compression.compressor import no_veto
+from ba_tui.context.compression.compressor import AgentWindow, WindowSources, no_veto
 from ba_tui.context.compression.gauge import PromptSize
 from ba_tui.context.files import FileIndex, find_ripgrep
 from ba_tui.context.instructions import InstructionPlace

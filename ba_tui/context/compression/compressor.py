@@ -1,4 +1,4 @@
-"""When a conversation is compressed and by which strategy, and how full the window is afterwards.
+"""The context window of one agent: when its conversation is compressed and by which strategy, and how full it is then.
 
 The strategies are in ``strategies``. A prompt that a provider refuses as too long is compressed by ``shorten``.
 """
@@ -11,11 +11,13 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ba_tui.context.compression.gauge import Gauge, uncounted
 from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
-from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
+from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary, SummaryCache, Writer
+from ba_tui.context.nested_instructions import PromptNotes
 from ba_tui.context.reminders import without_stale
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import ProviderError, UsageError
@@ -27,6 +29,12 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.agent_model import AgentModel, SmallModel
+from ba_tui.providers.tokens.calibration import TokenCalibration, Tokens
+from ba_tui.providers.tokens.counter import Pixels
+from ba_tui.resources import UserFolders, bundled
+from ba_tui.settings import Settings
 from ba_tui.settings.sections.models import CompressionSettings
 
 if TYPE_CHECKING:
@@ -415,3 +423,75 @@ def _kept(parts: Split, summary: Summary) -> str:
     rounds = f"the last {parts.keep + 1} rounds" if parts.keep else "the running round"
     facts = f" with {summary.added} fact{'s' * (summary.added != 1)} added" if summary.added else ""
     return f"a summary{facts}, and {rounds} word for word"
+
+
+class RequestOverhead:
+    """The size of the system prompt and the tools, which ``head`` returns."""
+
+    def __init__(self, head: Callable[[], tuple[str, Sequence[Tool]]], tokens: Tokens) -> None:
+        self._head = head
+        self._tokens = tokens
+
+    def tokens(self) -> int:
+        system, tools = self._head()
+        return self._tokens.text(system) + self._tokens.count_tools(tools)
+
+    def size(self) -> int:
+        """Return their bytes."""
+        system, tools = self._head()
+        shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in tools)
+        return sum(len(text.encode()) for text in (system, *shown))
+
+
+SUMMARIES = "summaries"
+
+
+@frozen
+class WindowSources:
+    """The parts that the windows of all agents of a session share. ``encoders``: files of token counts; ``pixels``
+    gives width and height of a picture; ``veto``, ``notes`` and ``history`` are for the compressor."""
+
+    settings: Settings
+    access: ProviderAccess
+    where: UserFolders
+    budget: SummaryBudget
+    encoders: Sequence[Path]
+    calibration: TokenCalibration
+    pixels: Pixels
+    notes: PromptNotes
+    history: Callable[[], Awaitable[Sequence[Event]]]
+    veto: Callable[[str, str], Awaitable[str | None]] = no_veto
+
+
+class AgentWindow:
+    """Counts tokens and compresses for one agent. ``system`` and ``tools`` are in every request; ``recalling`` returns
+    the tools that are listed once notes replace earlier rounds."""
+
+    def __init__(
+        self,
+        shared: WindowSources,
+        model: AgentModel,
+        system: str,
+        tools: Callable[[], Sequence[Tool]],
+        recalling: Callable[[], Sequence[Tool]],
+    ) -> None:
+        settings = shared.settings.compression
+        self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
+        self.overhead = RequestOverhead(lambda: model.request_head(system, tools()), self.tokens)
+        self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
+        # Twice the cap: some models reason before they write.
+        self._summaries = SmallModel(shared.access, model.info, 2 * settings.summary_tokens)
+        prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
+        cache = SummaryCache(shared.where.cache / SUMMARIES, settings.cache_size, settings.cache_hours)
+        writer = Writer(self._summaries.model, self._summaries.provider, prompt)
+        summarizer = Summarizer(writer, settings, cache, self.tokens.count)
+        self.compressor = Compressor(
+            settings,
+            CompressorContext(
+                self.gauge, summarizer, shared.budget, shared.veto, shared.notes.again, shared.history, recalling
+            ),
+        )
+
+    async def close(self) -> None:
+        await self.compressor.close()
+        await self._summaries.close()

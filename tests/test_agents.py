@@ -20,7 +20,7 @@ from ba_tui.core.events import MAIN, Event, SideRequest, ToolFinished
 from ba_tui.core.teamwork import AgentSpec, Budget
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.providers.tokens.calibration import TokenCalibration
+from ba_tui.providers.token_calibration import TokenCalibration
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.tools.session_scope import SessionScope

@@ -61,8 +61,8 @@ from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.providers.agent_model import AgentModel, SmallModel, keys_of
 from ba_tui.providers.pipeline import agent_pipeline
 from ba_tui.providers.text_calls.detection import WrittenCallWarning
-from ba_tui.providers.tokens.calibration import RATIOS, TokenCalibration
-from ba_tui.providers.tokens.registry import encoders_of
+from ba_tui.providers.token_calibration import RATIOS, TokenCalibration
+from ba_tui.providers.token_counter import encoders_of
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile

@@ -32,7 +32,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import Once, frozen
 from ba_tui.ingress import Owner
 from ba_tui.providers.agent_model import AgentModel
-from ba_tui.providers.tokens.calibration import Tokens
+from ba_tui.providers.token_calibration import Tokens
 
 # Files from outside the project are copied to the session's folder.
 

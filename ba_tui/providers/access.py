@@ -17,7 +17,7 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.providers.catalog import KINDS, ModelCatalog, ModelHost
 from ba_tui.providers.credentials import CLOUDS, TOKENS, WITHHELD, BoundKey, anthropic_without_key, lacking, plain_name
 from ba_tui.providers.faults import is_loopback
-from ba_tui.providers.local.model_files import LOCAL, PREFIX, LocalProcesses, lacking_library, local_model
+from ba_tui.providers.local_files import LOCAL, PREFIX, LocalProcesses, lacking_library, local_model
 from ba_tui.providers.model_facts import (
     FILE,
     KNOWN,

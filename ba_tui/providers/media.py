@@ -18,7 +18,7 @@ from ba_tui.core.messages import Document, Image, Message, media_key, media_of, 
 from ba_tui.core.provider import ModelRequest, Provider, ProviderStage, ReplyChunk
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.counter import Pixels
+from ba_tui.providers.token_counter import Pixels
 
 LARGEST = 5 * 1024 * 1024
 """Bytes of one picture as base64."""

@@ -36,16 +36,16 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ProviderStag
 from ba_tui.core.values import frozen
 from ba_tui.providers.access import DEMO, ProviderAccess
 from ba_tui.providers.credentials import CLOUDS, lacking
-from ba_tui.providers.local.model_files import lacking_library
+from ba_tui.providers.local_files import lacking_library
 from ba_tui.providers.media import MediaFilter
 from ba_tui.providers.slots import RateLimit
 from ba_tui.providers.text_calls.detection import CallDetector
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, Pixels
+from ba_tui.providers.token_counter import DynamicTokenCounter, Pixels
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
 
 if TYPE_CHECKING:
-    from ba_tui.providers.tokens.encodings import ExactCounts
+    from ba_tui.providers.token_encodings import ExactCounts
 
 
 log = logging.getLogger(__name__)
@@ -459,7 +459,7 @@ def vendor_for(
     if profile.kind == "local":
         if lack := lacking_library():
             raise UsageError(lack)
-        from ba_tui.providers.local.provider import LocalProvider  # noqa: PLC0415
+        from ba_tui.providers.local_provider import LocalProvider  # noqa: PLC0415
 
         return LocalProvider(info, access.local, settings.local, options, transfer)
     if profile.kind == "anthropic":
@@ -490,7 +490,7 @@ def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, Pr
     count."""
     # Imported before a count, since the import can take longer than the time-out of a count.
     from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - not everybody's
-    from ba_tui.providers.tokens.encodings import ExactCounts  # noqa: PLC0415
+    from ba_tui.providers.token_encodings import ExactCounts  # noqa: PLC0415
 
     async def ask(request: ModelRequest) -> int:
         settings, access = prepared()

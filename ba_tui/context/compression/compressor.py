@@ -31,8 +31,8 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.agent_model import AgentModel, SmallModel
-from ba_tui.providers.tokens.calibration import TokenCalibration, Tokens
-from ba_tui.providers.tokens.counter import Pixels
+from ba_tui.providers.token_calibration import TokenCalibration, Tokens
+from ba_tui.providers.token_counter import Pixels
 from ba_tui.resources import UserFolders, bundled
 from ba_tui.settings import Settings
 from ba_tui.settings.sections.models import CompressionSettings

@@ -208,7 +208,7 @@ class Summarizer:
         return text
 
     def _completed(self, source: Sequence[Message], text: str) -> tuple[str, int]:
-        from ba_tui.context.compression.strategies import completed  # noqa: PLC0415 - not before there is a summary
+        from ba_tui.context.compression.notes import completed  # noqa: PLC0415 - not before there is a summary
 
         return completed(source, text, self._choices.summary_tokens // 2, self._count)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import UsageError
-from ba_tui.providers.local.model_files import local_model, model_file, read_gguf
+from ba_tui.providers.local_files import local_model, model_file, read_gguf
 from ba_tui.settings import LocalSettings
 
 

@@ -12,9 +12,15 @@ from typing import Any, TypeAlias
 import pytest
 
 from ba_tui.core.messages import user
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, TokenScale, estimate_tokens
-from ba_tui.providers.tokens.encodings import Encodings, encoding_of
-from ba_tui.providers.tokens.registry import EncoderConfig, encoder_files, load_encoders
+from ba_tui.providers.token_counter import (
+    DynamicTokenCounter,
+    EncoderConfig,
+    TokenScale,
+    encoder_files,
+    estimate_tokens,
+    load_encoders,
+)
+from ba_tui.providers.token_encodings import Encodings, encoding_of
 from ba_tui.resources import places
 
 pytestmark = pytest.mark.outside

@@ -16,8 +16,14 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, TokenScale
-from ba_tui.providers.tokens.registry import ModelEncoderRegistry, load_encoders
+from ba_tui.providers.token_counter import (
+    DynamicTokenCounter,
+    ModelEncoderRegistry,
+    Pixels,
+    TokenScale,
+    load_encoders,
+    unmeasured,
+)
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 LOWEST, HIGHEST = 0.5, 2.5
@@ -155,10 +161,6 @@ class UsageCalibrator:
         self._learn(answer.model, estimated, usage.prompt)
 
 
-def _unmeasured(data: bytes) -> tuple[int, int] | None:
-    return None
-
-
 class Tokens:
     """Counts tokens for the ``model`` in use: by the ``encoders`` files, corrected by ``calibration``. ``pixels`` gives
     the width and height of a picture. For the event loop: cheap, and no message is counted twice."""
@@ -168,7 +170,7 @@ class Tokens:
         model: Callable[[], ModelInfo],
         encoders: Sequence[Path],
         calibration: TokenCalibration,
-        pixels: Callable[[bytes], tuple[int, int] | None] = _unmeasured,
+        pixels: Pixels = unmeasured,
     ) -> None:
         self._model = model
         self._files = encoders
@@ -202,10 +204,6 @@ class Tokens:
 
     def count_tools(self, tools: Sequence[Tool]) -> int:
         return self.counter.tools(tools)
-
-    def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Return the tokens of text and calls, and those of tool results; ``count`` is their sum."""
-        return self.counter.parts(messages)
 
     def calibrating(self, fixed: Callable[[], int], tools: Callable[[], Sequence[Tool]]) -> UsageCalibrator:
         """Return the interceptor that learns. ``fixed``: tokens of the system prompt and ``tools``, as counted here."""

@@ -23,8 +23,7 @@ from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.values import frozen
 from ba_tui.processes.scratch import scratch
-from ba_tui.providers.tokens.counter import estimate_characters
-from ba_tui.providers.tokens.registry import CL100K, O200K, EncoderConfig, ModelEncoderRegistry
+from ba_tui.providers.token_counter import CL100K, O200K, EncoderConfig, ModelEncoderRegistry, estimate_characters
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:

@@ -184,7 +184,7 @@ def lacking_library() -> str:
     return ""
 
 
-ENTRY = "ba_tui.providers.local.program:main"
+ENTRY = "ba_tui.providers.local_program:main"
 LOAD_SECONDS = 600.0
 NOTICED = 2.0
 """Seconds after a broken connection in which the end of the process is reported."""

@@ -19,7 +19,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.providers.connection import DIRECT, Transfer
 from ba_tui.providers.credentials import BoundKey
-from ba_tui.providers.local.model_files import (
+from ba_tui.providers.local_files import (
     SMALL_WINDOW,
     LocalAddress,
     LocalPlace,

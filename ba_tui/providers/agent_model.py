@@ -13,10 +13,9 @@ from ba_tui.core.messages import Message, user
 from ba_tui.core.ports.sessions import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, answer_of, charged
 from ba_tui.core.tool import Tool
-from ba_tui.providers.access import SCRIPTED, ProviderAccess
+from ba_tui.providers.access import PLAN, REASONING, SCRIPTED, SMALL, ProviderAccess, check_options
 from ba_tui.providers.local_files import LOCAL, SMALL_WINDOW, few_tools, short_prompt
 from ba_tui.providers.pipeline import FallbackModel, Retries, RetryLimits, provider_for, retried
-from ba_tui.providers.slots import PLAN, REASONING, SMALL, check_options
 from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
 from ba_tui.settings.keys import kept_keys

@@ -34,11 +34,10 @@ from ba_tui.core.messages import Message, Usage
 from ba_tui.core.ports.sessions import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ProviderStage, ReplyChunk
 from ba_tui.core.values import frozen
-from ba_tui.providers.access import DEMO, ProviderAccess
+from ba_tui.providers.access import DEMO, ProviderAccess, RateLimit
 from ba_tui.providers.credentials import CLOUDS, lacking
 from ba_tui.providers.local_files import lacking_library
 from ba_tui.providers.media import MediaFilter
-from ba_tui.providers.slots import RateLimit
 from ba_tui.providers.text_calls.detection import CallDetector
 from ba_tui.providers.token_counter import DynamicTokenCounter, Pixels
 from ba_tui.resources import bundled

@@ -9,9 +9,9 @@ import pytest
 from ba_tui.core.events import Retrying
 from ba_tui.core.messages import Usage, user
 from ba_tui.core.provider import ModelRequest
+from ba_tui.providers.access import RateLimit, RateLimits
 from ba_tui.providers.pipeline import Retries, RetryLimits
 from ba_tui.providers.scripted import ScriptedProvider, Step
-from ba_tui.providers.slots import RateLimit, RateLimits
 from ba_tui.settings import ModelProfile
 from tests.providers.conftest import collect
 

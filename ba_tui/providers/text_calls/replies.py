@@ -16,15 +16,20 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.providers.text_calls.json_dialects import JsonDecoder
 from ba_tui.providers.text_calls.known_tools import KEYS, RequestTools, WrittenCall, calls_in_json
-from ba_tui.providers.text_calls.labels import (
+from ba_tui.providers.text_calls.markup import (
+    CALLS,
     LABEL,
+    MARK,
+    NO_CALL,
+    SHOWN,
+    CallSpan,
     LabelReader,
+    MarkReader,
     kind_of,
     on_one_line,
     python_calls,
     starts_python_call,
 )
-from ba_tui.providers.text_calls.markup import CALLS, MARK, NO_CALL, SHOWN, MarkReader
 
 # Code in a reply: fenced blocks and spans between backticks. It may be an example.
 
@@ -97,16 +102,6 @@ _LOOK_BACK = 400
 NO_CALL_IN_BLOCK = "The block holds no call."
 
 
-@frozen
-class CallBlock:
-    """Calls, or the ``final`` answer, and their end. ``declared``: a label announces calls."""
-
-    calls: tuple[WrittenCall, ...]
-    end: int
-    declared: bool = False
-    final: str | None = None
-
-
 def explained(before: str) -> bool:
     """Whether the words directly before a block announce an example or an instruction."""
     return _EXPLAINS.search(before.rstrip()[-_LOOK_BACK:].rpartition("\n\n")[2]) is not None
@@ -130,7 +125,7 @@ class Blocks:
         functions = "|".join(names) or r"[A-Za-z_]\w{0,60}"
         return re.finditer(rf"(?m)^[ \t]*+(?={json}|\[?\s{{0,9}}(?:{functions})\()", self._text)
 
-    def at(self, at: int, stop: int) -> CallBlock | None:
+    def at(self, at: int, stop: int) -> CallSpan | None:
         """Parse the calls at ``at``, if nothing else is on their last line."""
         try:
             if starts_python_call(self._text, at):
@@ -140,16 +135,16 @@ class Blocks:
                 value, end = self._decoder.value(self._text, at, stop)
                 whole = calls_in_json(value, self._known, self._text[at:end], inline=self._asked)
                 if whole and whole.final is not None and self._asked:
-                    return CallBlock((), end, final=whole.final)
+                    return CallSpan((), end, whole.final)
                 calls = whole.calls if whole else ()
         except ValueError:
             return None
         line = self._text[end:stop].partition("\n")[0]
         # Small models often write a bracket too many.
         usable = calls and not line.strip(";}] \t\r") and all(not call.problem for call in calls)
-        return CallBlock(calls, end) if usable else None
+        return CallSpan(calls, end) if usable else None
 
-    def fenced(self, fence: Fence) -> CallBlock | None:
+    def fenced(self, fence: Fence) -> CallSpan | None:
         """Parse the calls that are the whole content of a fenced block. A block that is labelled as a call and has none
         is a call with a problem."""
         declared = fence.label in DECLARED
@@ -169,27 +164,25 @@ class Blocks:
                 return found
             calls += found.calls
             at = self._past_space(found.end, fence.inner_end, "}]")
-        return CallBlock(tuple(calls), fence.end, declared) if calls else None
+        return CallSpan(tuple(calls), fence.end, declared=declared) if calls else None
 
     def _past_space(self, at: int, stop: int, more: str = "") -> int:
         while at < stop and (self._text[at].isspace() or self._text[at] in f",;{more}"):
             at += 1
         return at
 
-    def _inside(self, at: int, stop: int, *, declared: bool) -> CallBlock | None:
+    def _inside(self, at: int, stop: int, *, declared: bool) -> CallSpan | None:
         if MARK.match(self._text, at, stop) or self._known.tag.match(self._text, at, stop):
-            body = MarkReader(self._text, stop, self._known, self._decoder).body(at)
-            return CallBlock(body.calls, body.end)
+            return MarkReader(self._text, stop, self._known, self._decoder).body(at)
         label = LABEL.match(self._text, at, stop)
         while label and kind_of(label) == "thought":
             label = LABEL.search(self._text, label.end(), stop)
         if label and kind_of(label) == "action":
             group = LabelReader(self._text, stop, self._known, self._decoder).group(label, CALLS)
-            return CallBlock(group.calls, stop) if group.calls else None
+            return CallSpan(group.calls, stop) if group.calls else None
         if not declared:
             return self.at(at, stop)
-        body = MarkReader(self._text, stop, self._known, self._decoder).body(at)
-        return CallBlock(body.calls, body.end)
+        return MarkReader(self._text, stop, self._known, self._decoder).body(at)
 
 
 Stance: TypeAlias = Literal["asked", "watching", "trusting"]
@@ -426,7 +419,7 @@ class _ReplyReader:
         block = self._blocks.fenced(fence) if self._stance != "trusting" else None
         return self._take_block(block, fence.start, fence.end) if block else fence.end
 
-    def _take_block(self, block: CallBlock, start: int, end: int) -> int:
+    def _take_block(self, block: CallSpan, start: int, end: int) -> int:
         if block.final is not None:
             self._final = (start, block.final)
         elif block.declared:

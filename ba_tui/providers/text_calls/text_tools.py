@@ -17,8 +17,7 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ProviderStag
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.providers.text_calls.known_tools import KEYS, RequestTools, WrittenCall
-from ba_tui.providers.text_calls.labels import LABEL, kind_of
-from ba_tui.providers.text_calls.markup import MARK
+from ba_tui.providers.text_calls.markup import LABEL, MARK, kind_of
 from ba_tui.providers.text_calls.prompts import (
     NAMELESS,
     Form,

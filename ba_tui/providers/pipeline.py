@@ -105,10 +105,9 @@ def _with_text_calls(provider: Provider, info: ModelInfo, access: ProviderAccess
         return provider
     if info.tools == "auto":
         return CallDetector(provider, access.formats)
-    from ba_tui.providers.text_calls.prompts import as_form  # noqa: PLC0415 - most models never need it
-    from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415
+    from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415 - most models never need it
 
-    return TextTools(provider, as_form(info.tools, info))
+    return TextTools(provider, info.tools)
 
 
 class OverflowRetry(ProviderStage):

@@ -131,13 +131,10 @@ class CallDetector(ProviderStage):
                         yield chunk
 
     def _hearing(self, request: ModelRequest, before: str) -> StreamedReply:
-        from ba_tui.providers.text_calls.known_tools import RequestTools  # noqa: PLC0415
-        from ba_tui.providers.text_calls.text_tools import StreamedReply  # noqa: PLC0415 - most models never need it
-
         if self._known is None or self._known[0] is not request.tools:
-            self._known = (request.tools, RequestTools(request.tools))
+            self._known = (request.tools, _parsers().RequestTools(request.tools))
         stance: Stance = "trusting" if self._proven else "watching"
-        return StreamedReply(self._known[1], stance, self.model, before=before)
+        return _parsers().StreamedReply(self._known[1], stance, self.model, before=before)
 
     def _repaired(self, hearing: StreamedReply, found: ParsedReply, message: Message | None) -> Iterator[ReplyChunk]:
         if not self._proven:
@@ -147,7 +144,6 @@ class CallDetector(ProviderStage):
 
     def _learn(self, form: str, why: str) -> Notice:
         """Ask the model to write its calls from the next request on; return the notice for the user."""
-
         chosen = self._write(form)
         log.info("%s is asked for calls as text (%s): %s", self.model.id, chosen, why)
         saving = asyncio.create_task(asyncio.to_thread(self._formats.learn, self.model.id, Learnt(chosen, why)))
@@ -156,12 +152,15 @@ class CallDetector(ProviderStage):
         return Notice(f"{self.model.id} is asked to write its tool calls as text from now on: {why}.", hint=KEEP)
 
     def _write(self, form: str) -> Form:
-        from ba_tui.providers.text_calls.prompts import as_form  # noqa: PLC0415 - most models never need it
-        from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415
+        self._text = _parsers().TextTools(self._provider, form)
+        return self._text.form
 
-        chosen = as_form(form, self.model)
-        self._text = TextTools(self._provider, chosen)
-        return chosen
+
+def _parsers():
+    """Load the parsers of written calls: most models never need them."""
+    from ba_tui.providers.text_calls import text_tools  # noqa: PLC0415
+
+    return text_tools
 
 
 def refuses_tools(error: ProviderError) -> bool:
@@ -249,11 +248,8 @@ def call_in_text(text: str, tools: Sequence[Tool]) -> str:
     It must be one of ``tools`` and the arguments must fit roughly: all required ones, and at most as many unknown as
     known.
     """
-    from ba_tui.providers.text_calls.known_tools import RequestTools  # noqa: PLC0415 - most models never need it
-    from ba_tui.providers.text_calls.replies import read  # noqa: PLC0415
-
     tail = text[-LONGEST:].rstrip()
-    for call in read(tail, RequestTools(tools), "asked").calls[-1:]:
+    for call in _parsers().read(tail, _parsers().RequestTools(tools), "asked").calls[-1:]:
         schema = next((tool.input_schema for tool in tools if tool.name == call.name), None)
         ended = _TAIL.match(tail, tail.rfind(call.source) + len(call.source))
         if ended and not call.problem and schema is not None and _fits(fields(call.arguments), schema):

@@ -22,6 +22,7 @@ from ba_tui.providers.text_calls.prompts import (
     NAMELESS,
     Form,
     TextRenderer,
+    as_form,
     example,
     offered,
     shortened,
@@ -358,16 +359,17 @@ FORGIVEN = 2
 
 
 class TextTools(ProviderStage):
-    """Sends requests without tools: the system prompt describes them, in ``form``, and replies are parsed for calls.
+    """Sends requests without tools: the system prompt describes them, and replies are parsed for calls.
 
-    ``examples`` makes the rounds that the model reads before the conversation.
+    ``form``: how calls are written, "text" for that of the model's family. ``examples`` makes the rounds that the model
+    reads before the conversation.
     """
 
-    def __init__(self, provider: Provider, form: Form, examples: Examples = example) -> None:
+    def __init__(self, provider: Provider, form: str, examples: Examples = example) -> None:
         super().__init__(provider)
         self._examples = examples
-        self.form: Form = form
-        self._rendering = TextRenderer(form, provider.model)
+        self.form: Form = as_form(form, provider.model)
+        self._rendering = TextRenderer(self.form, provider.model)
         self._tools: Sequence[Tool] = ()
         self._known = RequestTools(())
         self._prompt = ""

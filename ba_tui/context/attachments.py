@@ -184,7 +184,6 @@ class Attachments:
         """Plain words that were reported as naming nothing: once is enough, they may be names of people."""
 
     async def weigh(self, text: str) -> Sequence[Weight]:
-        """See core.mentions.Mentions."""
         targets, _ = await self._targets(((text, "person"),))
         weights: list[Weight] = []
         for target in targets:

@@ -142,7 +142,6 @@ class CommandFiles:
             return [command for key in sorted(found) for command in found[key]]
 
     def lines(self) -> Sequence[CommandLine]:
-        """See core.ports.context.OwnCommands."""
         counting: dict[str, CommandLine] = {}
         for command in self.look():
             counting.setdefault(command.name.casefold(), command.line)

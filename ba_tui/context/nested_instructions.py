@@ -114,7 +114,6 @@ class InstructionList:
     tokens: Callable[[str], int] = rough
 
     def files(self) -> Sequence[ContextFile]:
-        """See core.ports.context.ContextFiles."""
         touched = self.touched.files
         whole = replace(self.place, closed=False)
         found = [self._file(each, touched) for each in read_instructions(whole, self.ingress, touched)]

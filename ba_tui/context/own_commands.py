@@ -482,7 +482,6 @@ class Admission:
         self._sent = Sent()
 
     async def admit(self, prompt: Message, branch: Branch) -> AdmittedPrompt:
-        """See core.ports.brain.Brain."""
         self._sent = Sent()
         try:
             sent = await self._commands.sent(prompt, branch)

@@ -278,7 +278,6 @@ class ProviderAccess:
         )
 
     def profiles(self) -> Mapping[str, ModelProfile]:
-        """Return all providers by name."""
         return {**self._settings.providers, **self._added}
 
 

@@ -302,15 +302,12 @@ class HttpProvider(ABC):
         return self._model
 
     def connect(self) -> None:
-        """See core.provider.Provider."""
         self._connection.begin()
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._connection.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         response, exchange = await self._response(request)
         reply = self._reply()
         body = self._events(RecordedBytes(response.aiter_bytes(), exchange))

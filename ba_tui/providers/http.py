@@ -141,7 +141,6 @@ class _TlsStream(httpcore2.AsyncNetworkStream):
         self._stream = stream
 
     async def start_tls(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        """See httpcore2.AsyncNetworkStream."""
         return self._stream
 
 

@@ -301,7 +301,6 @@ class LocalProvider:
         await self._text.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         if request.tools is not self._tools[0]:
             few = few_tools(request.tools, self._few)
             self._tools = (request.tools, told_tools(few) if self._small else few)
@@ -364,7 +363,6 @@ class LlamaCpp:
         self._processes.leave(self._place)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         address = await self._loaded()
         if address != self._address:
             await self._forget()

@@ -61,7 +61,7 @@ class MediaFilter(ProviderStage):
         """The media of ``_messages``; only new messages are searched."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider. Raises the error of the first attempt when further ones fail."""
+        """Raise the error of the first attempt when further ones fail."""
         while excess := too_much(sent := await self._media(request.messages)):
             gone, why = excess
             request, left_out = await asyncio.to_thread(_without, request, gone, why)

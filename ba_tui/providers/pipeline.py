@@ -119,7 +119,6 @@ class OverflowRetry(ProviderStage):
         self._shorten = shorten
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         shown = False
         try:
             async with self._answer(request) as chunks:
@@ -175,7 +174,6 @@ class ModelSwitch(ModelChoice):
         self._own.connect()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         self._provider = await self._chosen(self._wanted(request))
         async with self._answer(request) as chunks:
             async for chunk in chunks:
@@ -210,7 +208,7 @@ class FallbackModel(ModelChoice):
         self._until = 0.0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider. Raises the error of ``own`` when the fallback model can't be used."""
+        """Raise the error of ``own`` when the fallback model can't be used."""
         shown = False
         if self._clock() >= self._until:
             if self._provider is not self._own:
@@ -287,7 +285,6 @@ class Retries(ProviderStage):
         self._chance = chance
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         attempt, overloads, shown = 0, 0, False
         while True:
             async for waiting in self._admitted():
@@ -351,7 +348,6 @@ class FactsRefresh(ProviderStage):
         await super().close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         await self._renew()
         while self._notices:
             yield self._notices.pop(0)
@@ -407,7 +403,6 @@ class UsageEstimator(ProviderStage):
         self._counter: DynamicTokenCounter | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         async with self._answer(request) as chunks:
             async for chunk in chunks:
                 yield await self._counted(request, chunk) if isinstance(chunk, Message) else chunk

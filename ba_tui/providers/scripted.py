@@ -246,7 +246,6 @@ class ScriptedProvider:
         """Do nothing: a script has no connection."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         talk = ScriptTalk(request.messages)
         index, step = self._next(talk)
         place = str(index) if step is not self._script.last else f"last_{self._asked}"

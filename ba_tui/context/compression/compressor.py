@@ -190,7 +190,6 @@ class Compressor(Interceptor):
         branch.emit(done)
 
     async def undo(self, branch: Branch) -> None:
-        """See core.ports.context.Condenser."""
         events = await self._context.events()
         back = await asyncio.to_thread(_strategies().undone, events, branch.transcript)
         if back is None:

@@ -71,7 +71,6 @@ class CallDetector(ProviderStage):
         await super().close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         if self._text is None and not self._proven and (learnt := self._formats.of(self.model.id)):
             self._write(learnt.form)
         if self._text is None:

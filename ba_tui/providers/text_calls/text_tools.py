@@ -376,7 +376,6 @@ class TextTools(ProviderStage):
         self._example: Sequence[Message] = ()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         self._learn(request.tools)
         hearing = StreamedReply(self._known, "asked", self.model, commands=self.form == "command")
         async with self._answer(self._as_text(request)) as chunks:

@@ -15,7 +15,7 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, answer_of, c
 from ba_tui.core.tool import Tool
 from ba_tui.providers.access import PLAN, REASONING, SCRIPTED, SMALL, ProviderAccess, check_options
 from ba_tui.providers.local_files import LOCAL, SMALL_WINDOW, few_tools, short_prompt
-from ba_tui.providers.pipeline import FallbackModel, Retries, RetryLimits, provider_for, retried
+from ba_tui.providers.pipeline import FallbackModel, Retries, provider_for, retried
 from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
 from ba_tui.settings.keys import kept_keys
@@ -187,7 +187,7 @@ class SmallModel:
             provider = provider_for(info, replace(chosen, max_output_tokens=tokens), self._access)
         except UsageError as error:
             raise ProviderError(str(error), error.hint) from error
-        return Retries(provider, limits=RetryLimits(self._access.limits.of(info.provider, profile)))
+        return Retries(provider, rate=self._access.limits.of(info.provider, profile))
 
     async def close(self) -> None:
         if self._provider:

@@ -228,16 +228,6 @@ class ModelConnection:
         )
 
 
-class NoExchange:
-    """core.ports.sessions.Exchange that records nothing."""
-
-    def received(self, data: bytes) -> None:
-        """See core.ports.sessions.Exchange."""
-
-    def end(self) -> None:
-        """See core.ports.sessions.Exchange."""
-
-
 @frozen
 class Transfer:
     """How requests and responses travel: ``idle`` seconds of silence are allowed; ``recorder`` records them."""
@@ -245,9 +235,9 @@ class Transfer:
     idle: float = 300.0
     recorder: Recorder | None = None
 
-    def sent(self, content: bytes, body: RequestBody, tail: bytes) -> Exchange:
+    def sent(self, content: bytes, body: RequestBody, tail: bytes) -> Exchange | None:
         """Record ``content``, which ``body`` has just joined with ``tail``."""
-        return self.recorder.sent(content, body.kept, len(tail)) if self.recorder else NoExchange()
+        return self.recorder.sent(content, body.kept, len(tail)) if self.recorder else None
 
 
 DIRECT = Transfer()
@@ -310,17 +300,19 @@ class HttpProvider(ABC):
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         response, exchange = await self._response(request)
         reply = self._reply()
-        body = self._events(RecordedBytes(response.aiter_bytes(), exchange))
+        data = response.aiter_bytes()
+        body = self._events(RecordedBytes(data, exchange) if exchange else data)
         try:
             async with aclosing(chunks(body, reply, self._service, self._transfer.idle)) as parts:
                 async for chunk in parts:
                     yield chunk
         finally:
-            exchange.end()
+            if exchange:
+                exchange.end()
             await response.aclose()
         yield self._finish(reply)
 
-    async def _response(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
+    async def _response(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange | None]:
         """Return the response; ask servers that refuse an optional field of ours again without it."""
         while True:
             tail = self._tail(request)

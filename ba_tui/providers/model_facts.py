@@ -322,22 +322,9 @@ def _decoded(value: dict[str, Any]) -> ToldFacts | None:
         number = value.get(key)
         return number if isinstance(number, int) and SMALLEST <= number <= LARGEST else None
 
-    def flag(key: str) -> bool | None:
-        said = value.get(key)
-        return said if isinstance(said, bool) else None
-
-    facts = ModelFacts(
-        name,
-        tokens("window"),
-        tokens("max_output"),
-        _prices(value.get("prices")),
-        flag("vision"),
-        flag("tools"),
-        flag("thinking"),
-        flag("temperature"),
-        text_of(value.get("owner")),
-    )
-    return ToldFacts(facts, float(at))
+    able = (switch(value.get(key)) for key in ("vision", "tools", "thinking", "temperature"))
+    prices, owner = _prices(value.get("prices")), text_of(value.get("owner"))
+    return ToldFacts(ModelFacts(name, tokens("window"), tokens("max_output"), prices, *able, owner=owner), float(at))
 
 
 def _prices(value: Any) -> Prices | None:

@@ -187,31 +187,15 @@ ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking"
 DETAILS = "reasoning_details"
 """The field in which some servers send reasoning in signed or encrypted parts; its words are not sent twice."""
 _REASONING: tuple[ReasoningField, ...] = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
-STOPS: Mapping[str, StopReason] = {
-    "stop": "end_turn",
-    "eos": "end_turn",
-    "eos_token": "end_turn",
-    "end_turn": "end_turn",
-    "complete": "end_turn",
+_REASONS: Mapping[StopReason, str] = {
+    "end_turn": "stop eos eos_token end_turn complete",
     "stop_sequence": "stop_sequence",
-    "tool_calls": "tool_use",
-    "tool_call": "tool_use",
-    "tool_use": "tool_use",
-    "function_call": "tool_use",
-    "length": "max_tokens",
-    "max_tokens": "max_tokens",
-    "max_output_tokens": "max_tokens",
-    "model_length": "context_window",
-    "model_context_window_exceeded": "context_window",
-    "content_filter": "refusal",
-    "refusal": "refusal",
-    "sensitive": "refusal",
-    "safety": "refusal",
-    "recitation": "refusal",
-    "prohibited_content": "refusal",
-    "blocklist": "refusal",
-    "error_toxic": "refusal",
+    "tool_use": "tool_calls tool_call tool_use function_call",
+    "max_tokens": "length max_tokens max_output_tokens",
+    "context_window": "model_length model_context_window_exceeded",
+    "refusal": "content_filter refusal sensitive safety recitation prohibited_content blocklist error_toxic",
 }
+STOPS: Mapping[str, StopReason] = {reason: stop for stop, reasons in _REASONS.items() for reason in reasons.split()}
 """By the reason in small letters."""
 _GAVE_UP = {"error", "abort", "network_error", "insufficient_system_resource", "malformed_function_call"}
 _FINISHED: frozenset[StopReason] = frozenset({"end_turn", "tool_use", "stop_sequence"})

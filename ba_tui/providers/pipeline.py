@@ -82,7 +82,7 @@ def retried(
         return provider_for(known, settings, access, recorder(known.id))
 
     rate = access.limits.of(info.provider, access.profile(info))
-    return Retries(FactsRefresh(info.id, access, make), limits=RetryLimits(rate, overloads))
+    return Retries(FactsRefresh(info.id, access, make), rate=rate, overloads=overloads)
 
 
 def provider_for(
@@ -256,31 +256,25 @@ class Backoff:
         return spread if asked is None else asked + min(spread, 1.0)
 
 
-@frozen
-class RetryLimits:
-    """``rate``: the provider's rate limit. After ``overloads`` Overloaded errors in a row no further attempt is made,
-    unless it is 0."""
-
-    rate: RateLimit | None = None
-    overloads: int = 0
-
-
 class Retries(ProviderStage):
-    """Repeats a request after a ``TransientError``, and raises the error of the last attempt.
+    """Repeats a request after a ``TransientError``, and raises the error of the last attempt. After ``overloads``
+    Overloaded errors in a row no further attempt is made, unless it is 0. Requests wait for the limit ``rate``.
     Each wait is a chunk, so that faces show a countdown and the user can cancel it."""
 
     def __init__(
         self,
         provider: Provider,
         backoff: Backoff | None = None,
-        limits: RetryLimits | None = None,
         *,
+        rate: RateLimit | None = None,
+        overloads: int = 0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,  # noqa: S311 - spreads retries, guards nothing
     ) -> None:
         super().__init__(provider)
         self._backoff = backoff or Backoff()
-        self._limits = limits or RetryLimits()
+        self._rate = rate
+        self._overloads = overloads
         self._sleep = sleep
         self._chance = chance
 
@@ -294,8 +288,8 @@ class Retries(ProviderStage):
                 async with self._answer(request) as chunks:
                     async for chunk in chunks:
                         shown = True
-                        if isinstance(chunk, Message) and self._limits.rate:
-                            self._limits.rate.used(chunk.usage)
+                        if isinstance(chunk, Message) and self._rate:
+                            self._rate.used(chunk.usage)
                         yield chunk
                         if isinstance(chunk, Message):
                             return
@@ -303,7 +297,7 @@ class Retries(ProviderStage):
             except TransientError as error:
                 overloads = overloads + 1 if isinstance(error, ServerOverloaded) else 0
                 wait = self._backoff.wait(attempt, self._chance(), error.retry_after)
-                if wait is None or overloads == self._limits.overloads > 0:
+                if wait is None or overloads == self._overloads > 0:
                     raise
                 log.info("attempt %d failed: %s", attempt, error)
                 yield Retrying(reason=str(error), delay=wait, attempt=attempt + 1, attempts=self._backoff.attempts)
@@ -314,7 +308,7 @@ class Retries(ProviderStage):
 
     async def _admitted(self) -> AsyncIterator[Retrying]:
         """Wait until the rate limit allows the next request."""
-        while self._limits.rate and (wait := self._limits.rate.next()):
+        while self._rate and (wait := self._rate.next()):
             yield Retrying(reason=wait.reason, delay=wait.seconds, attempt=0, attempts=0)
             await self._sleep(wait.seconds)
 

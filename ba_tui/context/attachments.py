@@ -23,7 +23,7 @@ from ba_tui.context.ports import AttachedFiles, MentionedData, Speaker
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
-from ba_tui.core.messages import Block, Message, clean_text, reminder
+from ba_tui.core.messages import Image, Message, clean_text, reminder
 from ba_tui.core.ports.context import ATTACHED, Skills, Weight
 from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.text.untrusted import OURS, neutralized
@@ -383,7 +383,7 @@ class Attachments:
         result = await self._context.files().read(str(path), target.lines)
         if kind and not target.lines:
             return f"{kind}, {size}", result
-        what = {"Image": "image", "Document": "document"}.get(_first(result.attachments), "")
+        what = next(("image" if isinstance(each, Image) else "document" for each in result.attachments), "")
         what = what or {"pdf": "PDF document", "ipynb": "notebook"}.get(path.suffix.lower().lstrip("."), "text")
         return f"{what}, {size}", result
 
@@ -440,10 +440,6 @@ def _cut(result: ToolResult, lines: MentionLines | None) -> str:
         return ""
     last = lines[0] + result.display.text.count("\n")
     return f"the file ends at line {last}" if last < lines[1] else ""
-
-
-def _first(blocks: Sequence[Block]) -> str:
-    return type(blocks[0]).__name__ if blocks else ""
 
 
 def _why(error: Exception) -> str:

@@ -99,7 +99,7 @@ class CommandExpander:
         if command := self._files.find(name):
             if command.trouble:
                 raise UsageError(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
-        elif not self._offered(name) and not self._skill(name) and not _is_path(name):
+        elif not (self._offered(name) or self._skill(name) or "." in name or os.path.lexists(f"/{name}")):
             near = self._files.nearest(name, [line.id for line in self._context.skills.lines()])
             raise UsageError(
                 f"There is no command /{name}.", near or 'To send text that starts with "/", type a space before it.'
@@ -139,7 +139,6 @@ class CommandExpander:
         return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, command.source, model)
 
     async def _expanded(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
-
         if not command.codex:
             return await expand(command.body, arguments, partial(self._run, command, branch), self._context.clean)
         try:
@@ -149,11 +148,8 @@ class CommandExpander:
 
     async def _own_prompt(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
         """Expand a command that ships with ba. Raises PromptRefused when there is nothing to apply it to."""
-
-        ready, printed = (
-            await asyncio.to_thread(prepare_prompt, command.name, arguments, self._files.root),
-            dict[str, str](),
-        )
+        ready = await asyncio.to_thread(prepare_prompt, command.name, arguments, self._files.root)
+        printed: dict[str, str] = {}
         if command.name in READING:
             branch.ceiling = branch.ceiling.within(READ_ONLY)
 
@@ -256,10 +252,6 @@ def _question(command: CommandFile, tools: Sequence[str]) -> Question:
         reason="“Yes” applies until the file changes, also in later sessions; “no” sends it and asks as usual",
         fixed=True,
     )
-
-
-def _is_path(name: str) -> bool:
-    return "." in name or os.path.lexists(f"/{name}")
 
 
 def _short(script: str) -> str:

@@ -127,16 +127,14 @@ class AgentModel:
         fallback = slots.fallback()
         if not fallback or fallback == info.id:
             return self._retried(info, settings)
-        return FallbackModel(self._retried(info, settings, settings.fallback_after), fallback, self._falling_back)
+        main = self._retried(info, settings, settings.fallback_after)
+        return FallbackModel(main, fallback, lambda other: self._retried(self._access.model(other), self._settings))
 
     def _check(self, info: ModelInfo, settings: Settings) -> None:
         """Raise UsageError unless the model takes all of its settings."""
         profile = self._access.profile(info)
         if profile.kind != SCRIPTED:
             check_options(info, settings, profile.format)
-
-    def _falling_back(self, name: str) -> Provider:
-        return self._retried(self._access.model(name), self._settings)
 
     def _retried(self, info: ModelInfo, settings: Settings, overloads: int = 0) -> Provider:
         return retried(info, settings, self._access, self._recorder, overloads)

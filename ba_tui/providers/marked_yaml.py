@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,6 +62,10 @@ class YamlNode:
             raise self.wrong("a list")
         items = cast("list[Any]", self.value)
         return [YamlNode(self.document, (*self.path, index), item) for index, item in enumerate(items)]
+
+    def values(self, readers: Mapping[str, Callable[[YamlNode], Any]]) -> dict[str, Any]:
+        """Return the values of its entries, each read by the reader of its key. Raises UsageError as ``mapping``."""
+        return {key: readers[key](node) for key, node in self.mapping(readers).items()}
 
     def text(self) -> str:
         """Return the text. Raises UsageError when it is none."""

@@ -102,13 +102,10 @@ class MediaFilter(ProviderStage):
         found: list[SentMedia] = []
         for at in range(known, len(messages)):
             if media := media_of(messages[at]):
-                found += await asyncio.to_thread(self._measured, media, at)
+                found += [SentMedia(each, at, await asyncio.to_thread(self._side, each)) for each in media]
         self._messages = list(messages)
         self._sent = [*self._sent, *found]
         return self._sent
-
-    def _measured(self, media: Sequence[Image | Document], message: int) -> list[SentMedia]:
-        return [SentMedia(each, message, self._side(each)) for each in media]
 
     def _side(self, media: Image | Document) -> int:
         try:
@@ -155,13 +152,9 @@ def refused(
             return list(sent[: -error.most])
     if last:
         return list(sent) if about_media else []
-    answered = (at for at in range(len(messages) - 1, -1, -1) if _answered(messages[at], model))
-    new = [each for each in sent if each.message > next(answered, -1)]
+    answered = [at for at, message in enumerate(messages) if message.role == "assistant" and message.model == model]
+    new = [each for each in sent if each.message > (answered or [-1])[-1]]
     return new or (list(sent) if about_media else [])
-
-
-def _answered(message: Message, model: str) -> bool:
-    return message.role == "assistant" and message.model == model
 
 
 def _without(request: ModelRequest, gone: Sequence[SentMedia], why: str) -> tuple[ModelRequest, MediaLeftOut]:
@@ -175,10 +168,5 @@ def _notice(gone: Sequence[SentMedia], why: str) -> Notice:
     pictures = sum(isinstance(each.media, Image) for each in gone)
     documents = len(gone) - pictures
     what = [count(number, word) for number, word in ((pictures, "picture"), (documents, "document")) if number]
-    return Notice(
-        f"Left out of this request and of later ones: {' and '.join(what)}. {_sentence(why)}", "warning", HINT
-    )
-
-
-def _sentence(why: str) -> str:
-    return f"{why[:1].upper()}{why[1:]}{'' if why.endswith(('.', '”')) else '.'}"
+    reason = f"{why[:1].upper()}{why[1:]}{'' if why.endswith(('.', '”')) else '.'}"
+    return Notice(f"Left out of this request and of later ones: {' and '.join(what)}. {reason}", "warning", HINT)

@@ -440,7 +440,8 @@ def vendor_for(
     if settings.temperature is not None and info.temperature:
         options["temperature"] = settings.temperature
     if settings.effort and info.thinking:
-        options |= _effort(settings.effort, profile.format)
+        theirs = profile.format == "anthropic"
+        options |= {"output_config": {"effort": settings.effort}} if theirs else {"reasoning_effort": settings.effort}
     if profile.kind in CLOUDS and (lack := lacking(profile.kind, url, key.value if key else None)):
         raise lack
     if profile.kind == "local":
@@ -466,10 +467,6 @@ def vendor_for(
     if access.tells_progress(profile):
         options["return_progress"] = True
     return OpenAIProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
-
-
-def _effort(effort: str, format: str) -> dict[str, Any]:
-    return {"output_config": {"effort": effort}} if format == "anthropic" else {"reasoning_effort": effort}
 
 
 def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:

@@ -453,16 +453,12 @@ class _Prefix:
         return min(len(self.messages), len(messages))
 
 
-def _one() -> float:
-    return 1.0
-
-
 @frozen
 class TokenScale:
     """The factor on text, which is a margin and the correction by real usage, and the sizes and prices of pictures:
     ``pixels`` reads the size, ``family`` has the price."""
 
-    factor: Callable[[], float] = _one
+    factor: Callable[[], float] = lambda: 1.0
     family: Family = Family.CUSTOM
     pixels: Pixels = unmeasured
 
@@ -559,7 +555,8 @@ class DynamicTokenCounter:
                 words = OUTPUT + self._words(block.content) + sum(more for more, _ in parts)
                 return words, sum(seen for _, seen in parts)
             case Image():
-                return 0, self._media.of(block.data or block.url or "", lambda _: self._picture(block))
+                family, pixels = self._scale.family, self._scale.pixels
+                return 0, self._media.of(block.data or block.url or "", lambda _: picture_tokens(block, family, pixels))
             case Document():
                 text = document_text(block)
                 if text is not None:
@@ -569,9 +566,6 @@ class DynamicTokenCounter:
                 return len(data) // 4, 0
             case Opaque(raw=raw):
                 return self._json(raw), 0
-
-    def _picture(self, image: Image) -> int:
-        return picture_tokens(image, self._scale.family, self._scale.pixels)
 
     def _json(self, value: object) -> int:
         """Return tokens of a value as JSON: its texts, and about one for each sign around them."""

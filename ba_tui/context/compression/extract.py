@@ -304,7 +304,7 @@ class _Extraction:
             return stubbed
         self.uses = StringUses(self.messages, read(parts.earlier).strings)
         words = int(self.target * WORDS_SHARE)
-        least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
+        least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - len(flat(tail))]))
         shortening = TailShortening(tuple(tail), self.target, self.target / total, self.target - least, self.count)
         kept = shortening.run()
         notes = self._notes(parts.earlier, old, kept)
@@ -358,12 +358,5 @@ class _Extraction:
             result = with_stubs(self.messages, cut)
             if self.count(result) <= self.target:
                 titles = [item.title for item in found]
-                return self._done(result, titles, len(self._all(result)), noted=False)
+                return self._done(result, titles, len(rounds_of(result, self.keep.starts).rounds), noted=False)
         return None
-
-    def _all(self, messages: Sequence[Message]) -> Sequence[Round]:
-        return rounds_of(messages, self.keep.starts).rounds
-
-
-def _length(rounds: Sequence[Round]) -> int:
-    return sum(len(item.messages) for item in rounds)

@@ -16,6 +16,7 @@ from ba_tui.context.compression.user_text import (
     ASKING,
     UserText,
     is_answer,
+    size,
     split_answer,
     texts_in,
     texts_of,
@@ -100,12 +101,12 @@ def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = Fals
             for index, block in enumerate(message.blocks):
                 if isinstance(block, ToolUse):
                     calls[block.id] = block
-                elif isinstance(block, ToolOutput) and (size := _size(block)) > BULKY:
+                elif isinstance(block, ToolOutput) and (bytes_ := _size(block)) > BULKY:
                     call = calls.get(block.tool_use_id)
                     name = f"{call.name} {target(call)}".strip() if call else "a call"
                     if words or call is None or not is_answer(call, block):
                         bad = failed(block, call)
-                        found.append(Observation(place, index, item.number, name, size, block, bad=bad))
+                        found.append(Observation(place, index, item.number, name, bytes_, block, bad=bad))
             if words:
                 for text in written_in(message, item.number, begins=number == 0, calls={}):
                     if text.written.size > LONG:
@@ -116,9 +117,7 @@ def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = Fals
 
 
 def _size(output: ToolOutput) -> int:
-    if output.content.startswith(MARK):
-        return 0
-    return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
+    return 0 if output.content.startswith(MARK) else size(output.content) + _PICTURE * len(output.attachments)
 
 
 def stub(found: Observation, room: int, known: KnownWords | None = None) -> ToolOutput | UserText:
@@ -150,7 +149,7 @@ def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -
     seen: set[str] = set()
     left = room
     for _, place in ranked:
-        cost = _bytes(every[place])
+        cost = size(every[place]) + 1
         if cost <= left and every[place].strip() not in seen:
             seen.add(every[place].strip())
             chosen.append(place)
@@ -158,10 +157,6 @@ def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -
         if left < 12:
             break
     return [every[place] for place in sorted(chosen)]
-
-
-def _bytes(line: str) -> int:
-    return len(line.encode("utf-8", "replace")) + 1
 
 
 def known_of(found: Sequence[Observation]) -> KnownWords:

@@ -175,9 +175,9 @@ class Summarizer:
         text, bill = await asyncio.to_thread(self._cache.get, key), NOTHING
         if text is None:
             answer = await self._ask(system, record)
-            bill = _bill(answer, model)
-            if wrong := _unsound(answer):
-                failure = NoSummary(wrong)
+            bill = Bill(answer.usage or Usage(), *charged(model.prices, answer.usage))
+            if answer.calls or not answer.text.strip() or answer.stop == "refusal":
+                failure = NoSummary("The model wrote no summary.")
                 failure.bill = bill
                 raise failure
             text = await asyncio.to_thread(self._clipped, answer.text.strip())
@@ -214,7 +214,7 @@ class Summarizer:
 
     def _clipped(self, text: str) -> str:
         """Return whole lines up to the limit; facts after it are checked like all others."""
-        if self._count([user(text)]) <= self._choices.summary_tokens:
+        if self._fits(text):
             return text
         low, high = 0, len(text)
         while low < high:
@@ -224,15 +224,6 @@ class Summarizer:
 
     def _fits(self, text: str) -> bool:
         return self._count([user(text)]) <= self._choices.summary_tokens
-
-
-def _bill(answer: Message, model: ModelInfo) -> Bill:
-    return Bill(answer.usage or Usage(), *charged(model.prices, answer.usage))
-
-
-def _unsound(answer: Message) -> str:
-    bad = answer.calls or not answer.text.strip() or answer.stop == "refusal"
-    return "The model wrote no summary." if bad else ""
 
 
 def record(source: Sequence[Message], longest: int) -> str:

@@ -140,12 +140,8 @@ def _described(tool: Tool, form: Form, *, short: bool) -> str:
         lines += [
             f"  {name}: {text}" for name, part in named.items() if (text := text_of(fields(part).get("description")))
         ]
-    lines += [f"  Example: {_on_one_line(call_text(form, tool.name, given))}" for given in tool.facts.examples[:MOST]]
-    return "\n".join(lines)
-
-
-def _on_one_line(call: str) -> str:
-    return call.replace("\n", "")
+    calls = (call_text(form, tool.name, given).replace("\n", "") for given in tool.facts.examples[:MOST])
+    return "\n".join([*lines, *(f"  Example: {call}" for call in calls)])
 
 
 def _type(schema: object) -> str:

@@ -296,7 +296,8 @@ class _ReplyReader:
     def reading(self) -> ParsedReply:
         at = 0
         for number, event in enumerate(merge(*self._events(), key=lambda each: each.start)):
-            if self._final or number >= PLACES or event.start >= self._stop or self._made() >= CALLS:
+            made = sum(len(place.calls) for place in self._places)
+            if self._final or number >= PLACES or event.start >= self._stop or made >= CALLS:
                 break
             if event.start >= at:
                 at = max(self._take(event), event.start + 1)
@@ -324,9 +325,6 @@ class _ReplyReader:
         if self._reading is None or self._reading[0] != self._stop:
             self._reading = (self._stop, MarkReader(self._text, self._stop, self._known, self._decoder))
         return self._reading[1]
-
-    def _made(self) -> int:
-        return sum(len(place.calls) for place in self._places)
 
     def _events(self) -> Iterator[Iterator[_Event]]:
         """Return all places that may begin a call, each kind in order."""

@@ -1,7 +1,4 @@
-"""Attachments of a prompt for its mentions: files by their type, folders, sessions, tools and skills.
-
-``mentions`` parses mentions; AttachmentContext has the functions that find, read, judge and clean.
-"""
+"""Attachments of a prompt for its mentions: files by their type, folders, sessions, tools and skills."""
 
 from __future__ import annotations
 
@@ -86,8 +83,7 @@ SHARE = 4
 
 @frozen
 class AttachmentContext:
-    """The parts of one conversation that attachments need. ``tools`` returns the names of all tools, ``show`` lists
-    some for the model."""
+    """What attachments need: ``tools`` returns the names of all tools, ``show`` lists some for the model."""
 
     files: Once[AttachedFiles]
     tokens: Tokens
@@ -134,8 +130,7 @@ class Target:
 
 @frozen
 class Attachment:
-    """``what``: type and size; ``result``: None without content, with the reason in ``trouble``; ``remark``: a
-    peculiarity of the content."""
+    """``what``: type and size; ``result``: None for the reason in ``trouble``; ``remark``: a peculiarity."""
 
     name: str
     what: str

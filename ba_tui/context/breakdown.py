@@ -37,8 +37,7 @@ LABEL = 60
 
 @frozen
 class RequestPrefix:
-    """The parts of every request and their origin. ``deferred``: tools that the model has to search for; ``shares``:
-    shares that features list separately."""
+    """The parts of every request. ``deferred``: tools to be searched for; ``shares``: listed separately by features."""
 
     system: str
     origin: str

@@ -1,7 +1,5 @@
-"""Instructions for the model from files of the user and the project (AGENTS.md and the like), with their imports.
-
-They are read as data and sent once each; they grant no permission.
-"""
+"""Instructions for the model from files of the user and the project (AGENTS.md and the like), with their imports. They
+are read as data and sent once each; they grant no permission."""
 
 from __future__ import annotations
 
@@ -297,10 +295,8 @@ class Instructions:
 def read_instructions(
     place: InstructionPlace, ingress: Ingress, touched: Collection[Path] = ()
 ) -> tuple[Instructions, ...]:
-    """Read the user's files, then the project's with the nearest last. See InstructionPlace.files.
-
-    The same file, and the same text, is read once. A file that can't be read is listed with a note.
-    """
+    """Read the user's files, then the project's, the nearest last; the same file or text once. An unreadable file is
+    listed with a note."""
     found: list[Instructions] = []
     had: set[str] = set()
     texts: set[str] = set()
@@ -354,8 +350,7 @@ def _told(messages: Sequence[Message]) -> frozenset[str]:
 
 
 def instruction_files(place: InstructionPlace, ingress: Ingress, further: Iterable[Path] = ()) -> Iterator[Path]:
-    """Return all instruction files with their imports, whoever wrote them. ``further``: instruction files of the
-    project in folders that were not used yet."""
+    """Return all instruction files with imports. ``further``: such files of the project in folders not used yet."""
     had: set[str] = set()
     nested: list[tuple[Path, Owner]] = [(path, ingress.owner(path)) for path in further]
     for path, owner in [*place.files(), *nested]:

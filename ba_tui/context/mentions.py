@@ -1,7 +1,4 @@
-"""Mentions in prompts, words after an ``@``: how they are parsed, and what is suggested while the user types one.
-
-``attachments`` makes attachments of them.
-"""
+"""Mentions in prompts, words after an ``@``: how they are parsed, and what is suggested while the user types one."""
 
 from __future__ import annotations
 
@@ -143,8 +140,7 @@ class NamedMention:
         return self.prose and bool(_BARE.fullmatch(self.shown)) and self.shown.lower() not in _OF_LANGUAGES
 
     def readings(self) -> Iterator[tuple[str, MentionLines | None]]:
-        """Return its possible meanings, the likeliest first: the whole, then without lines, without the end of the
-        sentence."""
+        """Return its meanings, the likeliest first: the whole, then without lines or the end of the sentence."""
         text = self.text
         while text:
             yield text, None
@@ -187,8 +183,7 @@ def find_mentions(text: str) -> list[NamedMention]:
 
 
 def _in_prose(text: str, at: int) -> bool:
-    """Whether ``at`` is within a sentence: its line has more words and does not begin as code does, or it is the whole
-    text."""
+    """Whether ``at`` is within a sentence: its line has more words and is no code, or it is the whole text."""
     start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
     line = text[start : end if end >= 0 else len(text)]
     spoken = " " in line.strip() or line.strip() == text.strip()

@@ -1,7 +1,4 @@
-"""Instructions that apply to some files, and the notes that are added to prompts.
-
-Instructions for some files are sent once a tool was called for one of these files, or the user mentioned one.
-"""
+"""Instructions that apply to some files, and the notes that are added to prompts."""
 
 from __future__ import annotations
 
@@ -72,8 +69,7 @@ def instructions_now(place: InstructionPlace, ingress: Ingress, touched: Touched
 
 
 class NestedInstructions(Interceptor):
-    """After a call for a file, or a mention of one, sends the instructions for it before the
-    next request. ``read`` returns the instructions that apply now."""
+    """After a call for a file, or a mention of one, sends the instructions that ``read`` returns."""
 
     def __init__(
         self,

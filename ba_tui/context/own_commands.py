@@ -1,7 +1,4 @@
-"""The user's commands in one conversation: how they are expanded, run and admitted.
-
-The commands that they run are judged like any call of the shell.
-"""
+"""The user's commands in one conversation: how they are expanded, run (judged as any shell call) and admitted."""
 
 from __future__ import annotations
 
@@ -106,11 +103,7 @@ class CommandExpander:
             )
 
     async def sent(self, prompt: Message, branch: Branch) -> Sent:
-        """Return what is sent for ``prompt``; a prompt without a command is sent unchanged.
-
-        Raises:
-            PromptRefused: the command is broken, or something in it may not run.
-        """
+        """Return what is sent for ``prompt``. Raises PromptRefused: the command is broken, or may not run something."""
         self.forget()
         found = parse_call(prompt.text)
         if found is None or prompt.hidden:
@@ -304,12 +297,8 @@ async def expand(body: str, arguments: str, run: RunShell, clean: Callable[[str]
 
 
 def expand_prompt(body: str, arguments: str, clean: Callable[[str], str]) -> Expansion:
-    """Expand a prompt of Codex: nothing in it is run, ``$NAME`` becomes the value of ``NAME=value``, ``$1`` and
-    ``$ARGUMENTS`` the other words, and ``$$`` a dollar sign.
-
-    Raises:
-        UsageError: a value is missing; names it.
-    """
+    """Expand a prompt of Codex: nothing is run, ``$NAME`` becomes the value of ``NAME=value``, ``$1`` and
+    ``$ARGUMENTS`` the other words, ``$$`` a dollar sign. Raises UsageError naming missing values."""
     text = clean(body)
     names = dict.fromkeys(found[2] for found in _PROMPT_ARGUMENT.finditer(text) if found[2])
     pairs = [(word, *word.partition("=")[::2]) for word in words_of(arguments)]
@@ -399,11 +388,7 @@ class PreparedPrompt:
 
 
 def prepare_prompt(name: str, arguments: str, root: Path) -> PreparedPrompt:
-    """Return arguments and facts of the prompt ``name`` in the project ``root``. Reads a few file names.
-
-    Raises:
-        PromptRefused: there is nothing to apply it to.
-    """
+    """Return arguments and facts of the prompt ``name``. Raises PromptRefused when there is nothing to apply it to."""
     return _for_init(arguments, root) if name == INIT else _for_review(name, arguments, root)
 
 

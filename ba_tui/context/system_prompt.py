@@ -22,8 +22,7 @@ LARGEST = 1_000_000
 
 
 def system_prompt(loaded: LoadedSettings, cwd: Path, ingress: Ingress) -> str:
-    """Return the stable part of every request; it is made once for a conversation, so that the provider's cache can be
-    used.
+    """Return the stable part of every request, made once for a conversation, so that the provider's cache can be used.
 
     Raises:
         UsageError: the prompt file that the settings name can't be read.
@@ -61,8 +60,7 @@ def _of_file(named: Path | None, cwd: Path, ingress: Ingress, *, theirs: bool) -
 
 
 def _folder(cwd: Path) -> str:
-    """Return the folder as the model gets it: below the home folder its path from there, else its name. Paths start
-    there anyway."""
+    """Return the folder for the model: its path from the home folder, else its name. Paths start there anyway."""
     shown = from_home(cwd)
     return shown if shown.startswith("~") else cwd.name or shown
 

@@ -69,8 +69,7 @@ class ProviderAccess:
         """Addresses at which llama.cpp answered."""
 
     def default_model(self) -> str:
-        """Return the model of the settings; if the user did not choose it and it has no key, the first model of a
-        provider that has one."""
+        """Return the model of the settings, else, if the user did not choose one that is ready, the first that is."""
         model = self._settings.model
         if not self._chosen and (wanted := self._wanted()):
             return wanted
@@ -96,11 +95,7 @@ class ProviderAccess:
         return next((info.id for info in self._catalog.models() if info.provider == provider), "")
 
     def model(self, name: str) -> ModelInfo:
-        """Return the facts of ``name``: those its server reported, else those of models.yaml.
-
-        Raises:
-            UsageError: it is no valid model, or its provider is not set up.
-        """
+        """Return the facts of ``name`` from its server or models.yaml. Raises UsageError for no valid model."""
         now = (self.facts.version, self.formats.version)
         version, info = self._infos.get(name, (None, None))
         if info is None or version != now:
@@ -109,8 +104,7 @@ class ProviderAccess:
         return info
 
     def _calling(self, info: ModelInfo) -> ModelInfo:
-        """Return ``info`` with how it calls tools, from its provider's settings, else the catalogue, else what was
-        learnt of it."""
+        """Return ``info`` with how it calls tools, by its provider's settings, the catalogue, or what was learnt."""
         learnt = self.formats.of(info.id)
         said = (self.profile(info).tools, info.tools, learnt.form if learnt else "auto")
         return replace(info, tools=next((each for each in said if each != "auto"), "auto"))
@@ -146,10 +140,7 @@ class ProviderAccess:
         return ModelHost(server.hostname, server.own, info.provider != profile.kind, told)
 
     def server(self, info: ModelInfo) -> ModelServer | None:
-        """Return the server to ask for facts of a model; None for scripts, files and clouds, which have none.
-
-        Raises StorageError.
-        """
+        """Return the server to ask for facts of a model; None for scripts, files and clouds. Raises StorageError."""
         profile = self.profile(info)
         return None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider))
 
@@ -159,11 +150,7 @@ class ProviderAccess:
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
     def key(self, provider: str) -> BoundKey | None:
-        """Return the user's key of ``provider``, bound to the address for which the user gave it.
-
-        Raises:
-            StorageError: the key file can't be read.
-        """
+        """Return the user's key of ``provider``, bound to the address for which it was given. Raises StorageError."""
         if self._brought(provider):
             return WITHHELD
         own = self._added.get(provider) or self._own.get(provider) or ModelProfile()
@@ -231,8 +218,7 @@ class ProviderAccess:
         return bool(opens) and model not in chosen
 
     def _silent(self, provider: str, profile: ModelProfile) -> str:
-        """Return how to start a server on this machine that does not answer, else an empty text. Remembers addresses of
-        llama.cpp."""
+        """Return how to start a near server that does not answer, else an empty text. Remembers llama.cpp."""
         url = profile.base_url or ""
         if profile.kind != "openai" or not is_near(url):
             return ""
@@ -401,11 +387,7 @@ class Slots:
         self._chosen[slot] = model
 
     def small(self, main: ModelInfo) -> ModelInfo:
-        """Return the small model beside ``main``: the set one, else its vendor's cheap one, else ``main``.
-
-        Raises:
-            UsageError: the set one is no valid model.
-        """
+        """Return the set small model, else the cheap one of the vendor of ``main``, or ``main``. Raises UsageError."""
         return self._set(SMALL) or self._cheap(main) or main
 
     def reasoning(self) -> ModelInfo:
@@ -486,8 +468,7 @@ MINUTE = 60.0
 
 
 class Bucket:
-    """A token bucket: ``size`` may be taken within a minute. It may be overdrawn: then the next request waits for the
-    debt."""
+    """A token bucket: ``size`` may be taken a minute. It may be overdrawn: the next request waits for the debt."""
 
     def __init__(self, size: int, clock: Callable[[], float]) -> None:
         self._size = size

@@ -1,7 +1,4 @@
-"""Request bodies, the HTTP connection to one endpoint, and the recording of what passes over it.
-
-Vendors' modules encode messages; errors are described in faults.
-"""
+"""Request bodies, the HTTP connection to one endpoint, and the recording of what passes over it."""
 
 from __future__ import annotations
 
@@ -36,10 +33,8 @@ Encode = Callable[[Message], bytes]
 
 
 class RequestBody:
-    """A request body that grows: encoded messages are reused, so that step 1,000 costs as much as the first.
-
-    ``head`` encodes the part before the messages; ``encode`` one message, b"" when nothing of it is sent.
-    """
+    """A request body that grows: encoded messages are reused, so that step 1,000 costs as much as the first. ``head``
+    encodes what precedes the messages; ``encode`` a message, b"" for nothing."""
 
     def __init__(self, head: Callable[[ModelRequest], bytes], encode: Encode) -> None:
         self._head = head
@@ -54,8 +49,7 @@ class RequestBody:
         self.kept = 0
         """How many bytes the newest body shares with the one before, at least."""
         self.ids: set[str] = set()
-        """Ids of all calls that were ever in the body; servers that number calls from 1 in each answer would repeat
-        them."""
+        """Ids of all calls that were ever in the body, as servers may number calls from 1 in each answer."""
 
     def forget(self) -> None:
         """Encode everything again at the next request, because the format has changed."""
@@ -162,11 +156,8 @@ class PiecewiseBody(httpx2.ByteStream):
 
 
 class ModelConnection:
-    """A connection to one endpoint. ``service`` names it in errors; ``idle`` seconds of silence are allowed.
-
-    Raises:
-        AuthFailed: the key can't be sent. UsageError: no connection can be set up with these settings.
-    """
+    """A connection to one endpoint. ``service`` names it in errors; ``idle`` seconds of silence are allowed. Raises
+    AuthFailed for a key that can't be sent, UsageError."""
 
     def __init__(self, endpoint: KeyedEndpoint, service: ModelService, idle: float) -> None:
         check_key(endpoint.secret, service.variable)
@@ -193,11 +184,7 @@ class ModelConnection:
         self._http.begin(self._base)
 
     async def post(self, url: httpx2.URL, content: bytes) -> httpx2.Response:
-        """Return the response to ``content``; its body is not read yet.
-
-        Raises:
-            ProviderError: the endpoint does not answer, or refuses the request.
-        """
+        """Return the response, its body unread. Raises ProviderError when the endpoint does not answer, or refuses."""
         try:
             response = await self._http.send(self._enveloped(url, content), auth=self._endpoint.auth, stream=True)
             if not response.is_success:

@@ -39,11 +39,7 @@ CURE = "Name a model file in the GGUF format: local:PATH."
 
 
 def read_gguf(path: Path) -> int:
-    """Return the window of the model file ``path``: the tokens that the model was trained on, 0 when not stated.
-
-    Raises:
-        UsageError: there is no such file, or it has another format.
-    """
+    """Return the window that the model file was trained on, 0 when not stated. Raises UsageError for no such file."""
     try:
         with open_regular(path) as file:
             if file.read(4) != MAGIC:
@@ -105,11 +101,7 @@ FREE = Prices(0, 0, 0, 0)
 
 
 def local_model(name: str, settings: LocalSettings) -> ModelInfo:
-    """Return the model ``name``, with or without ``local:`` before it.
-
-    Raises:
-        UsageError: there is no such file, or it is no model.
-    """
+    """Return the model ``name``, with or without ``local:``. Raises UsageError: there is no such model file."""
     path = model_file(name.removeprefix(PREFIX))
     window = min(settings.window, read_gguf(path) or settings.window)
     return ModelInfo(
@@ -180,10 +172,7 @@ class LocalAddress:
 
 
 class LocalProcesses:
-    """The helper processes, one for each model file, shared by all its users. They start when needed and end with ba.
-
-    ``entry`` is the program that they run.
-    """
+    """The helper processes running ``entry``, one a model file, shared by its users, from first use to the end."""
 
     def __init__(self, folder: Path, entry: str = ENTRY) -> None:
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

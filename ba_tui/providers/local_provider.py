@@ -84,8 +84,7 @@ def answer_due(messages: Sequence[Message]) -> bool:
 
 
 def read_lines(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
-    """Return the lines of each file that was read and not passed to another tool since; only unique lines that are not
-    blank. Empty when they are more than MOST_LINES together."""
+    """Return the unique lines of each file that was read and not passed on since; none if more than MOST_LINES."""
     calls = {call.id: call for message in messages for call in message.calls}
     lines: dict[str, Sequence[str]] = {}
     for message in messages:

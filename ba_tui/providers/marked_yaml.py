@@ -95,8 +95,7 @@ class YamlNode:
 
 
 def read_yaml(path: Path) -> YamlNode | None:
-    """Return the file's top node, or None when it is empty. Raises UsageError when it can't be read, or is no YAML
-    mapping."""
+    """Return the file's top node, None when it is empty. Raises UsageError when it is unreadable or no YAML mapping."""
     document = read_document(path)
     if document is None:
         raise UsageError(f"{path} can't be read: there is no such file.", "Check the path.")

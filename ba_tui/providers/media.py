@@ -27,8 +27,7 @@ LONGEST_SIDE = 8_000
 MANY, MANY_SIDE = 20, 2_000
 """In a request with more pictures than this, none may have more pixels a side than that."""
 MOST, FEWER = 100, 50
-"""Pictures of one request; when there are more, only the newest FEWER are sent, so that this does not happen each time.
-"""
+"""Pictures of one request; of more only the newest FEWER are sent, so that this does not happen each time."""
 ALL, LESS = 24 * 1024 * 1024, 12 * 1024 * 1024
 """Bytes of all media as base64, and how much is sent when there are more. Servers take 32 MB including the text."""
 RETRIES = 2
@@ -37,8 +36,7 @@ HINT = "To show it again, attach a smaller copy, or a PNG or JPEG."
 
 @frozen
 class SentMedia:
-    """A picture or document of a request. ``message``: the index of its message; ``side``: the longer side of a picture
-    in pixels, 0 when unknown."""
+    """A picture or document of message ``message``; ``side``: the longer side of a picture in pixels, or 0."""
 
     media: Image | Document
     message: int

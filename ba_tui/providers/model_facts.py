@@ -1,7 +1,4 @@
-"""Facts that servers report of their models: their values, a file that saves them, and well-known servers.
-
-A fact that is not reported, or is wrong, is None.
-"""
+"""Facts that servers report of their models: their values, a file that saves them, and well-known servers."""
 
 from __future__ import annotations
 
@@ -77,8 +74,7 @@ class ModelServer:
         return ModelService(ModelService("", "", self.base, "").host, self.variable, self.base, model, secret)
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers of a request. Raises AuthFailed for a key that is for another address or can't be sent,
-        such as one with a line break."""
+        """Return the headers of a request. Raises AuthFailed for a key of another address, or one with a line break."""
         plain = {"accept": "application/json"}
         if not self.key or self.key.withheld:
             return plain
@@ -242,11 +238,8 @@ class ToldFacts:
 
 
 class KnownFacts:
-    """Saves facts by server and model in ``file``, so that the next start has them before any request.
-
-    It is only a cache: facts that can't be read are asked for again, facts that can't be written are lost with the
-    process.
-    """
+    """Saves facts by server and model in ``file``, so that the next start has them before any request. It is only a
+    cache: facts that can't be read are asked for again, others are lost with the process."""
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self._file = file
@@ -343,8 +336,7 @@ LLAMA_CPP, LLAMA_CPP_OWNER = "llama.cpp", "llamacpp"
 
 @frozen
 class KnownServer:
-    """A program that serves models at an address of the bundled settings (config/default.yaml); ``start`` is its
-    command."""
+    """A program that serves models at an address of config/default.yaml; ``start`` is its command."""
 
     title: str
     start: str
@@ -371,8 +363,7 @@ def is_near(url: str) -> bool:
 
 
 def server_header(url: str) -> str | None:
-    """Return the header ``Server`` of ``url``, empty without one; None when nothing answers. Takes at most SHORT
-    seconds for each of two steps."""
+    """Return the header ``Server``, empty without one, None without an answer. Two steps of at most SHORT seconds."""
     from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - most starts ask a vendor
 
     parts = urlsplit(url)

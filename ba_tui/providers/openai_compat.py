@@ -1,7 +1,4 @@
-"""Chat Completions as its many servers use it: the format of requests and answers, over a connection, and Azure.
-
-Errors are in faults; ``pipeline`` repeats requests.
-"""
+"""Chat Completions as its many servers use it: the format of requests and answers, over a connection, and Azure."""
 
 from __future__ import annotations
 
@@ -279,8 +276,7 @@ def tool_to_wire(tool: Tool) -> dict[str, Any]:
 
 
 def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
-    """Parse usage. Cached tokens are taken out of ``input``; reasoning that is counted separately is added to
-    ``output``."""
+    """Parse usage. Cached tokens are taken out of ``input``; separate reasoning is added to ``output``."""
     details = fields(raw.get("prompt_tokens_details"))
     prompt, output = count(raw.get("prompt_tokens")), count(raw.get("completion_tokens"))
     cached = (details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))
@@ -540,11 +536,7 @@ class OpenAIProvider(HttpProvider):
 
 
 class AzureProvider(OpenAIProvider):
-    """OpenAI's format at the user's Azure resource; a model is the name of a deployment.
-
-    Raises:
-        UsageError: there is no address, or no connection can be set up.
-    """
+    """OpenAI's format at the user's Azure resource; a model is the name of a deployment."""
 
     def _reach(self, key: BoundKey | None, url: str | None) -> tuple[KeyedEndpoint, ModelService]:
         endpoint = azure_endpoint(key, url)

@@ -60,11 +60,8 @@ def agent_pipeline(
     shorten: Shorten,
     pixels: Pixels,
 ) -> Provider:
-    """Return ``provider`` (stages 4 to 8) behind the stages that only agents have.
-
-    ``wanted`` names the model of a request, empty for ``provider``; ``make`` makes its provider. ``pixels`` reads width
-    and height of a picture.
-    """
+    """Return ``provider`` (stages 4 to 8) behind the stages that only agents have. ``wanted`` names the model of a
+    request, empty for ``provider``; ``make`` makes its provider; ``pixels`` measures a picture."""
     return MediaFilter(OverflowRetry(ModelSwitch(provider, wanted, make), shorten), pixels)
 
 
@@ -88,11 +85,7 @@ def retried(
 def provider_for(
     info: ModelInfo, settings: Settings, access: ProviderAccess, recorder: Recorder | None = None
 ) -> Provider:
-    """Return the stages 7 and 8 for a model, and its vendor's provider. ``recorder`` records requests and answers.
-
-    Raises:
-        AuthFailed: there is no key. UsageError: a script can't be read.
-    """
+    """Return stages 7 and 8 and the vendor's provider. Raises AuthFailed without a key, UsageError for a bad script."""
     provider, profile = vendor_for(info, settings, access, recorder), access.profile(info)
     if profile.kind == "scripted":
         return provider
@@ -111,8 +104,7 @@ def _with_text_calls(provider: Provider, info: ModelInfo, access: ProviderAccess
 
 
 class OverflowRetry(ProviderStage):
-    """Sends a request that was too long once more, shortened. The Compressed event is a chunk of the answer, so that
-    the journal has it."""
+    """Sends a request that was too long once more, shortened. Compressed is a chunk of the answer, for the journal."""
 
     def __init__(self, provider: Provider, shorten: Shorten) -> None:
         super().__init__(provider)
@@ -142,10 +134,8 @@ class OverflowRetry(ProviderStage):
 
 
 class ModelChoice(ProviderStage):
-    """The base of stages that choose between their own model and others; ``model`` is the one that answered last.
-
-    ``make`` makes the provider of another model by its name. It runs in a thread, once for each model.
-    """
+    """The base of stages that choose between their own model and others; ``model`` answered last. ``make`` makes the
+    provider of another model by its name, in a thread, once for each."""
 
     def __init__(self, own: Provider, make: Callable[[str], Provider]) -> None:
         super().__init__(own)
@@ -367,11 +357,7 @@ class FactsRefresh(ProviderStage):
 
 
 async def learn(access: ProviderAccess, info: ModelInfo) -> Sequence[Notice]:
-    """Save the facts that the server of ``info`` reports, unless it was asked lately; return notices for the user.
-
-    Raises:
-        BaError: the server does not answer, or its answer can't be read.
-    """
+    """Save the facts that a server reports, unless it was asked lately; return notices for the user. Raises BaError."""
     server = await asyncio.to_thread(access.server, info)
     if server is None or not access.facts.wanted(server, info.name):
         return ()
@@ -470,8 +456,7 @@ def vendor_for(
 
 
 def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:
-    """Return counts of the endpoint ``url``, with the key of the model's provider. Settings are read at the first
-    count."""
+    """Return counts of the endpoint ``url`` with the key of the model's provider. Reads settings when asked first."""
     # Imported before a count, since the import can take longer than the time-out of a count.
     from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - not everybody's
     from ba_tui.providers.token_encodings import ExactCounts  # noqa: PLC0415

@@ -1,7 +1,5 @@
 """Model servers: which models they list, what they report of one, and which server an address of the user means.
-
-Requests have size limits and time-outs and follow no redirects. Errors are those of ``faults``, one line each.
-"""
+Requests have size limits and time-outs and follow no redirects."""
 
 from __future__ import annotations
 
@@ -55,10 +53,8 @@ IMAGE, TOOLS, THINKING = ("image", "vision"), ("tools", "tool_use"), ("reasoning
 
 
 def model_list(answer: object, host: str, name: str = "") -> ModelList:
-    """Read ``GET /v1/models`` of an OpenAI-compatible server or of Anthropic's, or ``/api/v0/models`` of LM Studio.
-
-    ``name``: read this model only, wherever it is in the list.
-    """
+    """Read ``GET /v1/models`` of OpenAI-compatible servers and Anthropic's, or LM Studio's ``/api/v0/models``; of
+    ``name`` only if given."""
     found = _entries(answer)
     if found is None:
         return ModelList(problems=(f"{host} did not answer with a list of models.",))
@@ -175,8 +171,7 @@ def _prices(name: str, told: object, doubts: Doubts) -> Any:
 
 
 def _able(told: object, *names: str) -> bool | None:
-    """Whether one of ``names`` is among the capabilities: a list of names, switches by name, or Anthropic's
-    ``{"supported": …}`` by name."""
+    """Whether a list of names, switches by name or Anthropic's ``{"supported": …}`` has one of ``names``."""
     if within(told, *names):
         return True
     by_name = fields(told)
@@ -222,11 +217,7 @@ CURE = "Check base_url: it must be the address of the API, not of a web page."
 
 
 async def ask_models(server: ModelServer, timeout: float = TIMEOUT) -> ModelList:
-    """Return all models that ``server`` lists, with the facts of the list.
-
-    Raises:
-        ProviderError: no answer in ``timeout`` seconds, or it is no list. UsageError: a wrong address.
-    """
+    """Return all models that ``server`` lists. Raises ProviderError: no list in ``timeout`` seconds, UsageError."""
     async with _questions(server, timeout) as questions:
         found = model_list(await questions.get(server.models), server.host)
     if not found.models and found.problems:
@@ -356,10 +347,7 @@ class TypedAddress:
 
 def typed_address(text: str) -> TypedAddress:
     """Parse ``[NAME] ADDRESS``. Without a scheme it is http on this machine, https elsewhere; ``/v1`` may be left out.
-
-    Raises:
-        UsageError: it is no address.
-    """
+    Raises UsageError."""
     text = text.strip()
     named = _NAMED.fullmatch(text)
     name, address = (named[1], named[2]) if named else ("", text)
@@ -437,11 +425,7 @@ class ServerSearch:
         return await self._found(FoundServer(name, _title(name), url), listed)
 
     async def takes_key(self, provider: str, key: str) -> None:
-        """Check a key of ``provider`` with one request, for its list of models.
-
-        Raises:
-            AuthFailed: it refuses the key. ProviderError: the check failed.
-        """
+        """Check a key by asking for the list of models. Raises AuthFailed when it is refused, ProviderError."""
         profile = self._profiles.get(provider) or ModelProfile()
         if profile.kind in CLOUDS:
             # Clouds have no list of models; the first answer shows whether the key works.

@@ -38,8 +38,7 @@ KEPT = 100
 LARGEST = 100_000
 MAIN = "main"
 GROWN = 10
-"""A conversation that has grown by less than one part of this many teaches nothing new, and estimating it takes time.
-"""
+"""A conversation that has grown by less than one part of this many is not estimated: that takes time."""
 MANY = 50
 """New messages from which on they are not counted on the event loop: a long conversation was opened."""
 

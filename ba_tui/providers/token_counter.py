@@ -120,11 +120,8 @@ _NAMES: Mapping[Family, tuple[str, ...]] = {
 
 
 class ModelEncoderRegistry:
-    """Finds the configuration of a model: by exact name, then pattern, then family, then a careful default.
-
-    Later layers win over earlier ones; among the patterns of a layer, the longest wins. ``problems``: the entries that
-    were left out.
-    """
+    """Finds the configuration of a model: by exact name, then pattern, then family, then a careful default. Later
+    layers win, and in a layer the longest pattern. ``problems``: entries that were left out."""
 
     def __init__(self) -> None:
         self._exact: dict[str, EncoderConfig] = {}
@@ -134,8 +131,7 @@ class ModelEncoderRegistry:
         self.problems: list[str] = []
 
     def find(self, model: str) -> EncoderConfig:
-        """Return the configuration of ``provider/model`` or a bare name. Never fails: unknown models get the default
-        margin of 1.2."""
+        """Return the configuration of ``provider/model`` or a bare name; unknown models get the margin 1.2."""
         names = _names(model)
         for name in names:
             if name in self._exact:
@@ -297,8 +293,7 @@ _STARTS = [start for start, _ in _RATES]
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of ``text`` in o200k_base: within a tenth for prose and code, more often too many than too
-    few."""
+    """Estimate the tokens of ``text`` in o200k_base within a tenth, more often too many than too few."""
     if len(text) <= WHOLE:
         return round(_weight(text))
     stride = (len(text) - SAMPLE) / (SAMPLES - 1)

@@ -1,7 +1,4 @@
-"""The context window of one agent: when its conversation is compressed and by which strategy, and how full it is then.
-
-The strategies are in ``strategies``. A prompt that a provider refuses as too long is compressed by ``shorten``.
-"""
+"""The context window of one agent: when its conversation is compressed, by which strategy, and how full it is then."""
 
 from __future__ import annotations
 
@@ -203,8 +200,7 @@ class Compressor(Interceptor):
         branch.emit(Compressed(messages, "undo", before, after, bill.cost, kept, start, used, bill.estimate))
 
     async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
-        """Compress ``messages``, which a provider refused as too long in these ``words``. Returns None when nothing
-        helps."""
+        """Compress ``messages``, which a provider refused in these ``words`` as too long; None when nothing helps."""
         self._context.gauge.learn(words)
         name, transcript = self._owner(messages)
         if await self._context.veto("auto", ""):
@@ -282,8 +278,7 @@ class Compressor(Interceptor):
         return Task(messages, starts, transcript.todos, trigger, focus, used, ratio, target, limit)
 
     def _way(self, task: Task) -> tuple[Way, Split | None]:
-        """Return the strategy, and the parts of the conversation for a summary; None where everything is too new for
-        one."""
+        """Return the strategy, and the parts of the conversation for a summary; None where everything is too new."""
         summarizer, count = self._context.summarizer, self._context.gauge.count
         keep = Keep(self._choices.keep_rounds, task.starts)
         room = task.target - self._choices.summary_tokens

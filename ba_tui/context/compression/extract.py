@@ -1,7 +1,4 @@
-"""Compression by rules: old bulky observations become stubs, old rounds become notes. No model is asked.
-
-``facts`` and ``notes`` decide what the notes say.
-"""
+"""Compression by rules: old bulky observations become stubs, old rounds become notes. No model is asked."""
 
 from __future__ import annotations
 
@@ -197,8 +194,7 @@ class TailShortening:
         return self.count([item.alone]) - self.count([output_message(smaller)])
 
     def _parted(self, room: int) -> tuple[list[Round], list[Round]]:
-        """Return which rounds must become notes, and which stay: as many of the last steps as fit without
-        their bulk."""
+        """Return which rounds must become notes, and which stay: the last steps that fit without their bulk."""
         messages = flat(self.rounds)
         sizes = [self.count([message]) for message in messages]
         left = _Left(room, max(NEAR, int(room * REACH)))
@@ -268,8 +264,7 @@ def _again(rounds: Sequence[Round], messages: Sequence[Message]) -> tuple[Round,
 
 
 ROOMY = 2_000
-"""Tokens up to which the last steps have priority over user texts of earlier rounds: the work can't continue without
-them."""
+"""Tokens up to which the last steps have priority over earlier user texts: the work can't continue without them."""
 REFERENCE = 120
 """Tokens of notes that only say what is missing."""
 SPARE = 0.1
@@ -342,8 +337,7 @@ class _Extraction:
         return Compression(tuple(result), turn_start(result, self.keep.starts), ", ".join(said), tuple(cut))
 
     def _old_stubbed(self, old: Sequence[Round], offset: int, total: int) -> Compression | None:
-        """Return the first attempt, in which only bulky observations of old rounds are cut; None when that is not
-        enough."""
+        """Return the first attempt, which cuts bulky observations of old rounds only; None when that is not enough."""
         found = observations(old, offset)
         if not found:
             return None

@@ -51,8 +51,7 @@ class Gauge:
         self._longest = longest or (lambda: model().max_output)
         self._told: dict[str, int] = {}
         self._tail: tuple[tuple[Message, ...], int] = ((), 0)
-        """The messages since the last answer at the last call, and their tokens: it is called several times before each
-        request."""
+        """The messages since the last answer at the last call, and their tokens: each request asks several times."""
         self._own: dict[str, tuple[int, Message, int]] = {}
         """By the first message of a conversation: a position, its message, and our count up to there."""
         self.fixed = fixed

@@ -144,8 +144,7 @@ def line_score(line: str) -> float:
 
 
 def shaped_score(line: str, shape: str, *, program: bool) -> float:
-    """Return the same for a known ``shape``, and whether it looks like a line of a ``program``. Fast, because there are
-    many lines."""
+    """Return the same for a known ``shape``; ``program``: it looks like code. Fast, because there are many lines."""
     if program:
         # In programs, lines that raise or catch errors matter, and names of tickets.
         named = TICKET if "-" in line and _TICKET.search(line) else 0.0
@@ -232,8 +231,7 @@ class _Look(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def _look(line: str) -> _Look:
-    """Return the properties of a line alone. The same lines are analysed for facts, for stubs and for the
-    newest steps."""
+    """Return the properties of a line alone. Facts, stubs and the newest steps need the same lines."""
     return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), code(line))
 
 

@@ -104,8 +104,7 @@ class LeftOut:
 
 @frozen
 class Notes:
-    """``texts`` of the user and ``facts``, each in order; the number of ``left_out`` texts; and a model's
-    ``summary``."""
+    """``texts`` of the user and ``facts`` in order; the number of ``left_out`` texts; a model's ``summary``."""
 
     texts: tuple[UserText, ...] = ()
     facts: tuple[Fact, ...] = ()

@@ -1,5 +1,4 @@
-"""Cutting: bulky observations become stubs with their most informative lines, and as a last resort messages are
-removed."""
+"""Cutting: bulky observations become stubs of their main lines; as a last resort messages are removed."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ class CutResult:
 
 @frozen
 class Observation:
-    """A bulky result, or a long user text: its position, its content, and its size in bytes. ``span``: its number of
-    blocks; ``bad``: the call failed."""
+    """A bulky result or a long user text, with its size in bytes. ``span``: its blocks; ``bad``: the call failed."""
 
     message: int
     block: int
@@ -91,8 +89,7 @@ def blocks_of(output: ToolOutput | UserText) -> tuple[Block, ...]:
 
 
 def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = False) -> list[Observation]:
-    """Return the bulky results in ``rounds``, oldest first; the first message has the position ``offset``. With
-    ``words`` also long user texts."""
+    """Return the bulky results, and with ``words`` user texts; ``offset``: the position of the first message."""
     found: list[Observation] = []
     place = offset
     for item in rounds:
@@ -212,10 +209,7 @@ ROOMS = (2_000, 500, 120)
 def fit(
     messages: Sequence[Message], limit: int, count: Count, starts: Mapping[str, int] | None = None
 ) -> tuple[Message, ...]:
-    """Return ``messages``, or as much of them as fits in ``limit`` tokens: at least the last words of the user.
-
-    ``starts``: the numbers of rounds, as in rounds.Keep.
-    """
+    """Return what fits of ``messages`` in ``limit`` tokens: at least the user's last words. ``starts``: see Keep."""
     if count(messages) <= limit:
         return tuple(messages)
     parts = rounds_of(messages, starts)
@@ -233,8 +227,7 @@ def fit(
 def _newest(
     parts: Rounds, messages: Sequence[Message], notes: Notes | None, limit: int, count: Count
 ) -> tuple[Message, ...] | None:
-    """Return as many of the newest of ``messages`` as fit after ``notes``, which say how much of the user's texts is
-    left out."""
+    """Return the newest of ``messages`` that fit after ``notes``, which say how much of the user's is left out."""
     left = limit
     for _ in range(2):
         found = next((part for part in _shorter(messages, left, count) if count(part) <= left), None)
@@ -264,8 +257,7 @@ def _all_cut(parts: Rounds, room: int) -> list[Message]:
 
 
 def _shorter(messages: Sequence[Message], limit: int, count: Count) -> Iterator[Sequence[Message]]:
-    """Return ``messages`` without the oldest rounds, as many as their sizes require; then the last round without its
-    oldest steps."""
+    """Return ``messages`` without the oldest rounds, as many as needed; then the last one without its oldest steps."""
     sizes = [count([message]) for message in messages]
     rest = sum(sizes)
     starts = _starts(messages)

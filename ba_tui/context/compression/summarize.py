@@ -45,8 +45,7 @@ def digest(parts: Iterable[str]) -> str:
 
 
 class SummaryCache:
-    """At most ``size`` summaries in ``folder``, none older than ``hours``. Reads and writes files: call it off the
-    event loop."""
+    """At most ``size`` summaries in ``folder``, none older than ``hours``. Blocks: call it off the event loop."""
 
     def __init__(self, folder: Path, size: int, hours: float, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -111,8 +110,7 @@ class Writer:
 
 @frozen
 class Bill:
-    """The cost of summaries: tokens, and US dollars, None when unknown. ``estimate``: the number for limits where the
-    server reported no usage."""
+    """The cost of summaries in US dollars, None when unknown; ``estimate``: for limits, where no usage was reported."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
@@ -193,8 +191,7 @@ class Summarizer:
             raise ProviderError(f"No summary came within {self._choices.summary_timeout:g} s.") from None
 
     def _record(self, source: Sequence[Message]) -> str:
-        """Return as much of the record as the model can read: with shorter and shorter results, then without the
-        middle."""
+        """Return as much of the record as the model can read: with shorter results, then without the middle."""
         model = self._writer.model()
         room = int((model.window - self._choices.summary_tokens) * HEADROOM) - self._count([user(self._writer.prompt)])
         text = ""

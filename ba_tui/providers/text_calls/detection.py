@@ -53,8 +53,7 @@ KEEP = "For native calls set providers.NAME.tools: native."
 
 
 class CallDetector(ProviderStage):
-    """Uses the vendor's tool API until a reply or an error shows that the model writes its calls, and saves that in
-    ``formats``. From then on requests go through TextTools."""
+    """Uses the vendor's tool API until a reply or an error shows that the model writes its calls; then TextTools."""
 
     def __init__(self, provider: Provider, formats: Formats) -> None:
         super().__init__(provider)
@@ -183,11 +182,8 @@ class Learnt:
 
 
 class Formats:
-    """The models that write calls as text, with their forms, in a small file. A missing or damaged file counts as
-    empty.
-
-    It is read at the first use. ``learn`` writes to disk.
-    """
+    """The models that write calls as text, with their forms, in a small file, read at the first use. A missing or
+    damaged file counts as empty."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

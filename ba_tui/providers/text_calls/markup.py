@@ -68,11 +68,7 @@ def starts_python_call(text: str, at: int) -> bool:
 
 
 def python_calls(text: str, start: int, stop: int, known: RequestTools, decoder: JsonDecoder) -> CallSpan:
-    """Parse the call or the list of calls at ``start``.
-
-    Raises:
-        UnfinishedValue: it is unfinished. ValueError: it is no call, or its arguments are not all literals.
-    """
+    """Parse the call or calls at ``start``. Raises UnfinishedValue, or ValueError unless all values are literals."""
     opening = text.index("[" if text[start] == "[" else "(", start)
     reach = decoder.extent(text, opening, stop)
     if reach.missing:
@@ -292,8 +288,7 @@ TaggedArguments: TypeAlias = tuple[dict[str, str] | str | None, int]
 
 
 def tagged_arguments(text: str, at: int, stop: int, names: Collection[str] | None) -> TaggedArguments:
-    """Parse all arguments from ``at`` on. ``names``: tags that may be arguments themselves; None: any. Raises
-    UnfinishedValue when a value has no end."""
+    """Parse all arguments from ``at`` on. ``names``: tags that may be arguments; None: any. Raises UnfinishedValue."""
     for shape in (_PARAMETER, _PAIRED):
         if shape.match(text, at, stop):
             return _each(text, at, stop, shape)

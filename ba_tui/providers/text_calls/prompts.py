@@ -94,10 +94,8 @@ def blank_call(form: Form) -> str:
 
 
 def example(form: Form, tools: Sequence[Tool], model: ModelInfo) -> Sequence[Message]:
-    """Return rounds that show replies up to an answer; empty when ``tools`` has none of the example's tools.
-
-    Small models imitate the example: after one that only reads a file, they would never change one.
-    """
+    """Return rounds that show replies up to an answer; empty without the example's tools. Small models imitate them:
+    after one that only reads a file, they would never change one."""
     known = RequestTools(tools)
 
     def step(thought: str, name: str, arguments: Mapping[str, Any]) -> str:

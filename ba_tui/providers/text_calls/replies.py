@@ -42,8 +42,7 @@ MOST = 1_000
 
 @frozen
 class Fence:
-    """A fenced block from ``start`` to ``end``, with its content from ``inner`` to ``inner_end``; ``label`` in small
-    letters."""
+    """A fenced block and its content, ``inner`` to ``inner_end``; ``label`` in small letters."""
 
     start: int
     inner: int
@@ -108,8 +107,7 @@ def explained(before: str) -> bool:
 
 
 class Blocks:
-    """Parses the blocks of ``text``. ``asked``: the model got instructions for writing calls, so an incomplete form is
-    accepted."""
+    """Parses the blocks of ``text``. ``asked``: the model was asked for calls, so incomplete forms are accepted."""
 
     def __init__(self, text: str, known: RequestTools, decoder: JsonDecoder, *, asked: bool) -> None:
         self._text = text
@@ -145,8 +143,7 @@ class Blocks:
         return CallSpan(calls, end) if usable else None
 
     def fenced(self, fence: Fence) -> CallSpan | None:
-        """Parse the calls that are the whole content of a fenced block. A block that is labelled as a call and has none
-        is a call with a problem."""
+        """Parse the calls that are all of a fenced block. One that is labelled as a call and has none is a problem."""
         declared = fence.label in DECLARED
         if not declared and fence.label not in DATA:
             return None
@@ -217,8 +214,7 @@ NO_ACTION = "There is an input, but no line “Action:” before it."
 
 @frozen
 class ParsedReply:
-    """A parsed reply. ``prose`` is for users, ``thought`` the text after ``Thought:``. ``final``: it was marked as the
-    answer."""
+    """``prose`` is for users, ``thought`` the text after ``Thought:``; ``final``: it was marked as the answer."""
 
     prose: str
     calls: tuple[WrittenCall, ...] = ()
@@ -441,8 +437,7 @@ class _ReplyReader:
         return place.start
 
     def _failed(self) -> list[_Place]:
-        """Return the labelled call that a model wrote wrongly at the end of its reply. If such a reply ended the turn,
-        the model would never learn that nothing was called."""
+        """Return the wrongly labelled call at the end: else the model would not learn that nothing was called."""
         for place in self._unread[-1:]:
             call = place.calls[0]
             foreign = FOREIGN.search(self._text, place.end)

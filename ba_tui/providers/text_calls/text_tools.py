@@ -1,8 +1,4 @@
-"""TextTools, for models that can't call tools by an API: they write calls as text, and read results as text.
-
-The agent's loop still gets calls as blocks and gives results as blocks: ``prompts`` writes them, ``replies`` parses
-them.
-"""
+"""TextTools, for models that can't call tools by an API: they write calls as text, and read results as text."""
 
 from __future__ import annotations
 
@@ -251,11 +247,8 @@ CUT = "It was cut off at the output limit."
 
 
 class StreamedReply:
-    """A streamed reply that may have calls as text: its deltas without them, and its message.
-
-    ``stance`` says which text is a call. ``commands``: the model was asked for commands instead of calls. ``before``:
-    the text that was shown already.
-    """
+    """A streamed reply that may have calls as text: its deltas without them, and its message. ``commands``: the model
+    was asked for commands; ``before``: text that was shown already."""
 
     def __init__(
         self, known: RequestTools, stance: Stance, model: ModelInfo, *, commands: bool = False, before: str = ""
@@ -359,11 +352,8 @@ FORGIVEN = 2
 
 
 class TextTools(ProviderStage):
-    """Sends requests without tools: the system prompt describes them, and replies are parsed for calls.
-
-    ``form``: how calls are written, "text" for that of the model's family. ``examples`` makes the rounds that the model
-    reads before the conversation.
-    """
+    """Sends requests without tools: the system prompt describes them, in ``form`` ("text": that of the model's family),
+    and replies are parsed for calls. ``examples`` makes rounds that precede the conversation."""
 
     def __init__(self, provider: Provider, form: str, examples: Examples = example) -> None:
         super().__init__(provider)
@@ -397,8 +387,7 @@ class TextTools(ProviderStage):
                         yield chunk
 
     def _judged(self, found: ParsedReply, request: ModelRequest) -> ParsedReply:
-        """Return the reply with its valid calls: none where calls are forbidden, and no unreadable one after FORGIVEN
-        others."""
+        """Return the reply with its valid calls: none where forbidden, no unreadable one after FORGIVEN others."""
         broken = any(call.problem for call in found.calls)
         if found.calls and (not request.call_tools or (broken and _unread_in_a_row(request.messages) >= FORGIVEN)):
             words = [found.prose, *(call.source for call in found.calls if broken and request.call_tools)]

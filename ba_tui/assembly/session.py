@@ -195,7 +195,7 @@ class AgentBuilder:
             window.compressor,
             PromptSize(window.gauge),
             # Compares the usage of the answer with the request as it was sent.
-            window.tokens.calibrating(window.overhead.tokens, parts.tools.visible),
+            window.tokens.calibrating(window.gauge.fixed, parts.tools.visible),
         )
         return tuple(one for one in each if one)
 

@@ -314,9 +314,13 @@ def read_instructions(
 
 def instruction_note(instructions: Iterable[Instructions], messages: Sequence[Message]) -> Message | None:
     """Return the reminder with those of ``instructions`` that are not in the conversation yet; None when all are."""
-    blocks = [(item, _block(item)) for item in instructions if item.text]
-    told = _told(messages) if blocks else frozenset[str]()
-    new = [block for _, block in blocks if _mark(block) not in told]
+    marked = {_mark(item): item for item in instructions if item.text}
+    told = _told(messages) if marked else frozenset[str]()
+    new = [
+        f'<{INSTRUCTIONS} source="{item.shown}" id="{mark}">\n{item.text}\n</{INSTRUCTIONS}>'
+        for mark, item in marked.items()
+        if mark not in told
+    ]
     if not new:
         return None
     intro = "Instructions of this project, from its files. Follow them where they do not contradict the user."
@@ -328,25 +332,14 @@ def sources(note: str) -> Sequence[str]:
     return _SOURCE.findall(note)
 
 
-def _block(item: Instructions) -> str:
-    body = f"{item.shown}\n{item.text}"
-    mark = hashlib.sha256(body.encode()).hexdigest()[:12]
-    return f'<{INSTRUCTIONS} source="{item.shown}" id="{mark}">\n{item.text}\n</{INSTRUCTIONS}>'
-
-
-def _mark(block: str) -> str:
-    match = _TOLD.search(block)
-    return match.group(1) if match else ""
+def _mark(item: Instructions) -> str:
+    return hashlib.sha256(f"{item.shown}\n{item.text}".encode()).hexdigest()[:12]
 
 
 def _told(messages: Sequence[Message]) -> frozenset[str]:
-    marks: set[str] = set()
-    for message in messages:
-        if message.role == "user":
-            for block in message.blocks:
-                if isinstance(block, Text) and block.text.startswith(NOTE):
-                    marks.update(_TOLD.findall(block.text))
-    return frozenset(marks)
+    blocks = (block for message in messages if message.role == "user" for block in message.blocks)
+    notes = (block.text for block in blocks if isinstance(block, Text) and block.text.startswith(NOTE))
+    return frozenset(mark for note in notes for mark in _TOLD.findall(note))
 
 
 def instruction_files(place: InstructionPlace, ingress: Ingress, further: Iterable[Path] = ()) -> Iterator[Path]:

@@ -141,7 +141,8 @@ class CommandExpander:
 
     async def _own_prompt(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
         """Expand a command that ships with ba. Raises PromptRefused when there is nothing to apply it to."""
-        ready = await asyncio.to_thread(prepare_prompt, command.name, arguments, self._files.root)
+        prepare = _for_init if command.name == INIT else partial(_for_review, command.name)
+        given, facts = await asyncio.to_thread(prepare, arguments, self._files.root)
         printed: dict[str, str] = {}
         if command.name in READING:
             branch.ceiling = branch.ceiling.within(READ_ONLY)
@@ -150,10 +151,10 @@ class CommandExpander:
             printed[script] = await self._run(command, branch, script)
             return printed[script]
 
-        done = await expand(command.body, ready.arguments, run, self._context.clean)
+        done = await expand(command.body, given, run, self._context.clean)
         check_printed(command.name, arguments, printed)
         # Last: the user's words must not be expanded or run.
-        return replace(done, text=done.text.replace(FACTS, ready.facts, 1))
+        return replace(done, text=done.text.replace(FACTS, facts, 1))
 
     def _offered(self, name: str) -> bool:
         return self._context.prompts is not None and self._context.prompts.has(name)
@@ -379,19 +380,6 @@ _EXISTING = (_NEW, "CLAUDE.md", ".claude/CLAUDE.md")
 _NOTHING_YET = frozenset({".git", ".ba", ".claude", ".agents", ".DS_Store", ".gitignore"})
 
 
-@frozen
-class PreparedPrompt:
-    """``arguments`` replace those of the user, ``facts`` replace ``FACTS`` in the text."""
-
-    arguments: str
-    facts: str
-
-
-def prepare_prompt(name: str, arguments: str, root: Path) -> PreparedPrompt:
-    """Return arguments and facts of the prompt ``name``. Raises PromptRefused when there is nothing to apply it to."""
-    return _for_init(arguments, root) if name == INIT else _for_review(name, arguments, root)
-
-
 def check_printed(name: str, arguments: str, printed: Mapping[str, str]) -> None:
     """Raise PromptRefused when the output of a review's commands, ``printed`` by command, is no change or an error."""
     if name not in READING:
@@ -409,7 +397,8 @@ def check_printed(name: str, arguments: str, printed: Mapping[str, str]) -> None
         raise PromptRefused("There is nothing to review: no file has changed.", hint)
 
 
-def _for_init(arguments: str, root: Path) -> PreparedPrompt:
+def _for_init(arguments: str, root: Path) -> tuple[str, str]:
+    """Return arguments of the prompt and facts of the project. Raises PromptRefused in an empty folder."""
     if not arguments and not _any_file(root):
         text = "This folder is empty: there is no project to describe yet."
         raise PromptRefused(text, "Add files first, or say what it will be: /init a web shop in Go")
@@ -423,7 +412,7 @@ def _for_init(arguments: str, root: Path) -> PreparedPrompt:
             f"user wrote for a reason; correct what is no longer true; add what is missing; never replace the whole "
             f"file.{others}"
         )
-    return PreparedPrompt(arguments, facts)
+    return arguments, facts
 
 
 def _any_file(root: Path) -> bool:
@@ -434,14 +423,15 @@ def _any_file(root: Path) -> bool:
         return True
 
 
-def _for_review(name: str, arguments: str, root: Path) -> PreparedPrompt:
+def _for_review(name: str, arguments: str, root: Path) -> tuple[str, str]:
+    """Return the same for a review. Raises PromptRefused when there is nothing to review."""
     if not any(there(folder / ".git") for folder in (root, *root.parents)):
         text = "This folder is not in a git repository, so there is no change to review."
         raise PromptRefused(text, "Ask for it, and name the files with @.")
     if arguments.startswith("-"):
         raise PromptRefused(f"{arguments!r} is no range of commits.", f"Such as: /{name} main...HEAD")
     said = f"`git diff {arguments}`" if arguments else "what is not committed yet (`git diff HEAD`)"
-    return PreparedPrompt(arguments or _WORKING, f"{said}.")
+    return arguments or _WORKING, f"{said}."
 
 
 HookNotes: TypeAlias = Callable[[Message, Branch], Awaitable[Sequence[Message]]]

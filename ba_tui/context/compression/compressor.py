@@ -419,24 +419,6 @@ def _kept(parts: Split, summary: Summary) -> str:
     return f"a summary{facts}, and {rounds} word for word"
 
 
-class RequestOverhead:
-    """The size of the system prompt and the tools, which ``head`` returns."""
-
-    def __init__(self, head: Callable[[], tuple[str, Sequence[Tool]]], tokens: Tokens) -> None:
-        self._head = head
-        self._tokens = tokens
-
-    def tokens(self) -> int:
-        system, tools = self._head()
-        return self._tokens.text(system) + self._tokens.count_tools(tools)
-
-    def size(self) -> int:
-        """Return their bytes."""
-        system, tools = self._head()
-        shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in tools)
-        return sum(len(text.encode()) for text in (system, *shown))
-
-
 SUMMARIES = "summaries"
 
 
@@ -471,8 +453,17 @@ class AgentWindow:
     ) -> None:
         settings = shared.settings.compression
         self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
-        self.overhead = RequestOverhead(lambda: model.request_head(system, tools()), self.tokens)
-        self.gauge = Gauge(model.info, self.overhead.tokens, self.tokens.count, model.longest, self.overhead.size)
+
+        def fixed() -> int:
+            prompt, listed = model.request_head(system, tools())
+            return self.tokens.text(prompt) + self.tokens.count_tools(listed)
+
+        def size() -> int:
+            prompt, listed = model.request_head(system, tools())
+            shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in listed)
+            return sum(len(text.encode()) for text in (prompt, *shown))
+
+        self.gauge = Gauge(model.info, fixed, self.tokens.count, model.longest, size)
         # Twice the cap: some models reason before they write.
         self._summaries = SmallModel(shared.access, model.info, 2 * settings.summary_tokens)
         prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")

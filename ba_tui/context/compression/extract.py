@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from ba_tui.context.compression.keywords import KnownWords
@@ -255,12 +255,8 @@ def flat(rounds: Sequence[Round]) -> list[Message]:
 
 def _again(rounds: Sequence[Round], messages: Sequence[Message]) -> tuple[Round, ...]:
     """Return ``messages``, which replace those of ``rounds``, in the same rounds."""
-    found: list[Round] = []
-    place = 0
-    for item in rounds:
-        found.append(Round(item.number, tuple(messages[place : place + len(item.messages)])))
-        place += len(item.messages)
-    return tuple(found)
+    rest = iter(messages)
+    return tuple(Round(item.number, tuple(islice(rest, len(item.messages)))) for item in rounds)
 
 
 ROOMY = 2_000

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from math import inf
 
 from ba_tui.context.compression.facts import (
@@ -153,17 +154,13 @@ def _listed(strings: Sequence[RankedString]) -> Iterator[str]:
 def _course(notes: Notes) -> Iterator[tuple[int, UserText | list[Fact]]]:
     """Return texts and actions round by round in their order: texts one by one, facts together."""
     items = [*notes.texts, *(fact for fact in notes.facts if fact.kind in PREFIX)]
-    together: list[Fact] = []
-    for item in sorted(items, key=lambda item: (item.round, item.place)):
-        if together and (isinstance(item, UserText) or item.round != together[0].round):
-            yield together[0].round, together
-            together = []
-        if isinstance(item, UserText):
-            yield item.round, item
+    ordered = sorted(items, key=lambda item: (item.round, item.place))
+    for _, group in groupby(ordered, key=lambda item: (item.round, id(item) if isinstance(item, UserText) else 0)):
+        found = list(group)
+        if isinstance(found[0], UserText):
+            yield found[0].round, found[0]
         else:
-            together.append(item)
-    if together:
-        yield together[0].round, together
+            yield found[0].round, [item for item in found if isinstance(item, Fact)]
 
 
 def _announced(text: UserText) -> str:
@@ -173,18 +170,14 @@ def _announced(text: UserText) -> str:
 
 def _runs(items: Iterable[Fact]) -> Iterator[str]:
     """Return the lines of a round; the same call several times in a row is one."""
-    last, times = "", 0
-    for fact in items:
-        prefix, least, _ = TELLING.get(fact.kind, ("", inf, 0.0))
-        line = f"{prefix if fact.score >= least else PREFIX[fact.kind]}{fact.text}"
-        if line == last:
-            times += 1
-            continue
-        if last:
-            yield last if times == 1 else f"{last} (×{times})"
-        last, times = line, 1
-    if last:
-        yield last if times == 1 else f"{last} (×{times})"
+    for line, same in groupby(map(_line, items)):
+        times = len(list(same))
+        yield line if times == 1 else f"{line} (×{times})"
+
+
+def _line(fact: Fact) -> str:
+    prefix, least, _ = TELLING.get(fact.kind, ("", inf, 0.0))
+    return f"{prefix if fact.score >= least else PREFIX[fact.kind]}{fact.text}"
 
 
 def read(messages: Sequence[Message]) -> Notes:

@@ -184,14 +184,12 @@ def replaced(blocks: Sequence[Block], cut: Mapping[int, CutResult]) -> tuple[Blo
 def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], CutResult]:
     """Return texts that replace the user's pictures in ``rounds``."""
     found: dict[tuple[int, int], CutResult] = {}
-    place = offset
-    for item in rounds:
-        for message in item.messages:
-            for index, block in enumerate(message.blocks):
-                if isinstance(block, Image):
-                    said = f"A picture ({block.media_type}) of round {item.number} is no longer shown."
-                    found[place, index] = CutResult(reminder(said).blocks)
-            place += 1
+    numbered = ((item.number, message) for item in rounds for message in item.messages)
+    for place, (number, message) in enumerate(numbered, offset):
+        for index, block in enumerate(message.blocks):
+            if isinstance(block, Image):
+                said = f"A picture ({block.media_type}) of round {number} is no longer shown."
+                found[place, index] = CutResult(reminder(said).blocks)
     return found
 
 

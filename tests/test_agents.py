@@ -11,8 +11,8 @@ import pytest
 from ba_tui.assembly.session import AgentBuilder, SessionLine, conversation
 from ba_tui.assembly.start import StartOptions, Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.nested_instructions import NestedInstructions, PendingNotices, PromptNotes, TouchedFiles
 from ba_tui.context.reminders import SessionSpending
+from ba_tui.context.system_prompt import NestedInstructions, PendingNotices, PromptNotes, TouchedFiles
 from ba_tui.core.agent import Agent, run_child
 from ba_tui.core.effects import READ_ONLY, AgentCeiling
 from ba_tui.core.errors import ProviderError

@@ -21,18 +21,19 @@ from ba_tui.context.compression.gauge import PromptSize
 from ba_tui.context.files import FileIndex, find_ripgrep
 from ba_tui.context.instructions import InstructionPlace
 from ba_tui.context.mentions import MentionCompletion, MentionSource, OtherSessions, mention_sources
-from ba_tui.context.nested_instructions import (
+from ba_tui.context.own_commands import Admission, CommandContext, CommandExpander
+from ba_tui.context.ports import AttachedFiles, MentionedData, PromptHooks, ServerPrompts
+from ba_tui.context.reminders import BudgetLimits, GoalCheck, NearlyFull, Refocus, SessionSpending
+from ba_tui.context.system_prompt import (
     InstructionList,
     NestedInstructions,
     PendingNotices,
     PromptNotes,
     TouchedFiles,
     instructions_now,
+    prompt_origin,
+    system_prompt,
 )
-from ba_tui.context.own_commands import Admission, CommandContext, CommandExpander
-from ba_tui.context.ports import AttachedFiles, MentionedData, PromptHooks, ServerPrompts
-from ba_tui.context.reminders import BudgetLimits, GoalCheck, NearlyFull, Refocus, SessionSpending
-from ba_tui.context.system_prompt import prompt_origin, system_prompt
 from ba_tui.core.agent import Agent, BudgetLimit, Interceptor, own_limits
 from ba_tui.core.calls import SharedCommands
 from ba_tui.core.conversation import Conversation

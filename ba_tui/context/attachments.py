@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mentions import JSON, MOST, MentionLines, NamedMention, OtherSessions, dataset_kind, find_mentions
-from ba_tui.context.nested_instructions import TouchedFiles
 from ba_tui.context.ports import AttachedFiles, MentionedData, Speaker
+from ba_tui.context.system_prompt import TouchedFiles
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ba_tui.context.compression.gauge import Gauge, uncounted
 from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
 from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary, SummaryCache, Writer
-from ba_tui.context.nested_instructions import PromptNotes
 from ba_tui.context.reminders import without_stale
+from ba_tui.context.system_prompt import PromptNotes
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered

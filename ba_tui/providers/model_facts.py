@@ -94,15 +94,14 @@ MILLION = 1_000_000
 
 @frozen
 class ModelFacts:
-    """Facts of one model; None: not reported. ``window`` and ``max_output`` in tokens. ``tools``: calls tools;
-    ``thinking``: takes an effort; ``temperature``: takes one."""
+    """Facts of one model; None: not reported. ``window`` and ``max_output`` in tokens. ``thinking``: takes an
+    effort; ``temperature``: takes one."""
 
     name: str
     window: int | None = None
     max_output: int | None = None
     prices: Prices | None = None
     vision: bool | None = None
-    tools: bool | None = None
     thinking: bool | None = None
     temperature: bool | None = None
     owner: str = ""
@@ -315,7 +314,7 @@ def _decoded(value: dict[str, Any]) -> ToldFacts | None:
         number = value.get(key)
         return number if isinstance(number, int) and SMALLEST <= number <= LARGEST else None
 
-    able = (switch(value.get(key)) for key in ("vision", "tools", "thinking", "temperature"))
+    able = (switch(value.get(key)) for key in ("vision", "thinking", "temperature"))
     prices, owner = _prices(value.get("prices")), text_of(value.get("owner"))
     return ToldFacts(ModelFacts(name, tokens("window"), tokens("max_output"), prices, *able, owner=owner), float(at))
 

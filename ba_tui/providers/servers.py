@@ -49,7 +49,7 @@ from ba_tui.settings import ModelProfile
 MOST = 2_000
 """Models of one server that are read."""
 LONGEST_NAME = 200
-IMAGE, TOOLS, THINKING = ("image", "vision"), ("tools", "tool_use"), ("reasoning", "thinking", "reasoning_effort")
+IMAGE, THINKING = ("image", "vision"), ("reasoning", "thinking", "reasoning_effort")
 
 
 def model_list(answer: object, host: str, name: str = "") -> ModelList:
@@ -82,8 +82,7 @@ def llama_props(answer: object, host: str, name: str) -> ModelList:
     doubts, props = Doubts(), fields(answer)
     window = doubts.tokens(name, "window", fields(props.get("default_generation_settings")).get("n_ctx"))
     vision = switch(fields(props.get("modalities")).get("vision"))
-    tools = switch(fields(props.get("chat_template_caps")).get("supports_tools"))
-    return _one(ModelFacts(name, window, vision=vision, tools=tools), doubts, host)
+    return _one(ModelFacts(name, window, vision=vision), doubts, host)
 
 
 def ollama_show(answer: object, host: str, name: str, loaded: object = None) -> ModelList:
@@ -100,13 +99,8 @@ def ollama_show(answer: object, host: str, name: str, loaded: object = None) -> 
     window = doubts.tokens(name, "window", running.get("context_length"), set_to)
     most = doubts.tokens(name, "window", trained)
     able = told.get("capabilities")
-    facts = ModelFacts(
-        name,
-        min(window, most) if window and most else window,
-        vision=within(able, "vision"),
-        tools=within(able, "tools"),
-        thinking=within(able, "thinking"),
-    )
+    window = min(window, most) if window and most else window
+    facts = ModelFacts(name, window, vision=within(able, "vision"), thinking=within(able, "thinking"))
     return _one(facts, doubts, host)
 
 
@@ -154,7 +148,6 @@ def _listed_facts(name: str, entry: dict[str, Any], doubts: Doubts) -> ModelFact
         output,
         _prices(name, entry.get("pricing"), doubts),
         _first(*seen),
-        _first(within(takes, *TOOLS), _able(able, *TOOLS, "function_calling")),
         _first(within(takes, *THINKING), _able(able, "effort", *THINKING)),
         within(takes, "temperature"),
         clean_text(text_of(entry.get("owned_by")))[:LONGEST_NAME],

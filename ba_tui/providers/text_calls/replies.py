@@ -219,7 +219,6 @@ class ParsedReply:
     prose: str
     calls: tuple[WrittenCall, ...] = ()
     thought: str = ""
-    form: Form | None = None
     final: bool = False
 
 
@@ -314,7 +313,7 @@ class _ReplyReader:
         parts = [_thoughts(gap) for gap in (self._text[: places[0].start], *before)]
         prose, thought = ("\n\n".join(filter(None, (each[index] for each in parts))) for index in (0, 1))
         calls = tuple(call for place in places for call in place.calls)[:CALLS]
-        return ParsedReply(prose, calls, thought, places[0].form)
+        return ParsedReply(prose, calls, thought)
 
     def _marked(self) -> MarkReader:
         """Return the parser of marks, up to the end of the reply's valid part."""
@@ -517,4 +516,4 @@ def read_command(text: str, known: RequestTools) -> ParsedReply:
     problem = SEVERAL if len(found) > 1 else ""
     name = PARAMETER if known.open else command_tool(known)
     call = WrittenCall(name, {PARAMETER: command.removesuffix("\n")}, problem, text[start:][:2_000])
-    return ParsedReply(text[:start].strip(), (call,), form="block")
+    return ParsedReply(text[:start].strip(), (call,))

@@ -54,13 +54,8 @@ def dataset_kind(name: str) -> str:
 
 
 FORCED = {
-    "file": "file",
-    "folder": "file",
-    "dataset": "file",
-    "skill": "skill",
-    "tool": "tool",
-    "session": "session",
-    "metric": "metric",
+    **dict.fromkeys(("file", "folder", "dataset"), "file"),
+    **{kind: kind for kind in ("skill", "tool", "session", "metric")},
 }
 """Prefixes before a colon, and the kind that they mean."""
 MOST = 30

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from ba_tui.context.instructions import (
     InstructionPlace,
@@ -191,12 +192,11 @@ CLOSED = "not read: this folder is not trusted (/trust)"
 @frozen
 class InstructionList:
     """core.ports.context.ContextFiles: the files of one conversation: those that are read, those that are not with
-    the reason, and where one could be written. ``tokens`` estimates a text."""
+    the reason, and where one could be written."""
 
     place: InstructionPlace
     ingress: Ingress
     touched: TouchedFiles
-    tokens: Callable[[str], int] = rough
 
     def files(self) -> Sequence[ContextFile]:
         touched = self.touched.files
@@ -212,19 +212,17 @@ class InstructionList:
             note, off = CLOSED, True
         elif not item.concerns(touched, self.place.root):
             note, off = "applies once the agent uses one of its files", True
-        tokens = 0 if off else self.tokens(item.text)
+        tokens = 0 if off else rough(item.text)
         return ContextFile(item.path, item.shown, owner, "off" if off else "read", tokens, note, _details(item))
 
     def _missing(self) -> Sequence[ContextFile]:
         """Return AGENTS.md of the project and of the user where there is no such file."""
-        folders = ((self.place.person, "user"), (self.place.root, "project"))
-        found: list[ContextFile] = []
-        for folder, whose in folders:
-            owner = "user" if whose == "user" else "project"
-            if folder and not any(there(folder / name) for name in LOADED):
-                path = folder / AGENTS
-                found.append(ContextFile(path, name_of(path, owner, self.ingress), owner, "missing"))
-        return found
+        folders: dict[Literal["user", "project"], Path | None] = {"user": self.place.person, "project": self.place.root}
+        return [
+            ContextFile(folder / AGENTS, name_of(folder / AGENTS, owner, self.ingress), owner, "missing")
+            for owner, folder in folders.items()
+            if folder and not any(there(folder / name) for name in LOADED)
+        ]
 
 
 def _details(item: Instructions) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from ba_tui.providers.token_counter import (
     DynamicTokenCounter,
     ModelEncoderRegistry,
     Pixels,
-    TokenScale,
     load_encoders,
     unmeasured,
 )
@@ -214,8 +213,9 @@ class Tokens:
 
     def _made(self, info: ModelInfo) -> DynamicTokenCounter:
         config = self._encoders().find(info.name)
-        scale = TokenScale(lambda: config.margin * self._calibration.ratio(info.id), config.family, self._pixels)
-        return DynamicTokenCounter(scale=scale)
+        return DynamicTokenCounter(
+            factor=lambda: config.margin * self._calibration.ratio(info.id), family=config.family, pixels=self._pixels
+        )
 
     def _encoders(self) -> ModelEncoderRegistry:
         if self._registry is None:

@@ -448,22 +448,21 @@ class _Prefix:
         return min(len(self.messages), len(messages))
 
 
-@frozen
-class TokenScale:
-    """The factor on text, which is a margin and the correction by real usage, and the sizes and prices of pictures:
-    ``pixels`` reads the size, ``family`` has the price."""
-
-    factor: Callable[[], float] = lambda: 1.0
-    family: Family = Family.CUSTOM
-    pixels: Pixels = unmeasured
-
-
 class DynamicTokenCounter:
-    """Counts tokens with ``measure``, by default the cheap estimate. Safe to call from any thread."""
+    """Counts tokens with ``measure``, by default the cheap estimate, times ``factor``: a margin and the correction by
+    real usage. ``pixels`` reads the size of pictures, ``family`` has their price. Safe to call from any thread."""
 
-    def __init__(self, measure: Callable[[str], int] = estimate_tokens, scale: TokenScale | None = None) -> None:
+    def __init__(
+        self,
+        measure: Callable[[str], int] = estimate_tokens,
+        factor: Callable[[], float] = lambda: 1.0,
+        family: Family = Family.CUSTOM,
+        pixels: Pixels = unmeasured,
+    ) -> None:
         self._measure = measure
-        self._scale = scale or TokenScale()
+        self._factor = factor
+        self._family = family
+        self._pixels = pixels
         self._counts = Counts()
         self._media = Counts(500)
         self._prefix = _Prefix()
@@ -511,7 +510,7 @@ class DynamicTokenCounter:
             words = tuple(map(self._told, tools))
             if isinstance(tools, tuple):
                 self._listed = (tools, words)
-        factor = self._scale.factor()
+        factor = self._factor()
         return sum(_scaled(each, factor) for each in words)
 
     def _told(self, tool: Tool) -> int:
@@ -522,7 +521,7 @@ class DynamicTokenCounter:
         return known[1]
 
     def _scaled(self, words: int) -> int:
-        return _scaled(words, self._scale.factor())
+        return _scaled(words, self._factor())
 
     def _words(self, text: str) -> int:
         return self._counts.of(text, self._measure)
@@ -550,8 +549,8 @@ class DynamicTokenCounter:
                 words = OUTPUT + self._words(block.content) + sum(more for more, _ in parts)
                 return words, sum(seen for _, seen in parts)
             case Image():
-                family, pixels = self._scale.family, self._scale.pixels
-                return 0, self._media.of(block.data or block.url or "", lambda _: picture_tokens(block, family, pixels))
+                known = block.data or block.url or ""
+                return 0, self._media.of(known, lambda _: picture_tokens(block, self._family, self._pixels))
             case Document():
                 text = document_text(block)
                 if text is not None:

@@ -15,7 +15,6 @@ from ba_tui.core.messages import user
 from ba_tui.providers.token_counter import (
     DynamicTokenCounter,
     EncoderConfig,
-    TokenScale,
     encoder_files,
     estimate_tokens,
     load_encoders,
@@ -47,7 +46,7 @@ def errors(rows: list[dict[str, Any]], measure: Measuring) -> dict[str, list[flo
     for row in rows:
         config = REGISTRY.find(row["model"])
         margin = config.margin
-        counter = DynamicTokenCounter(measure(config), TokenScale(lambda margin=margin: margin, config.family))
+        counter = DynamicTokenCounter(measure(config), lambda margin=margin: margin, config.family)
         prompt = "input" in row["kind"]
         counted = counter.conversation([user(row["text"])]) if prompt else counter.text(row["text"])
         if row["true_tokens"] <= HIDDEN * counted:

@@ -55,7 +55,14 @@ class House:
         nested = NestedInstructions(TouchedFiles(folder), self.tools.registry.get_tool, tuple)
         notes = PromptNotes(tuple, notices)
         line = SessionLine(
-            notes, nested, notices, SessionSpending(), self.said, TokenCalibration(), RequestStore(where), ""
+            notes,
+            nested,
+            notices,
+            SessionSpending(),
+            self.said,
+            TokenCalibration(where / "ratios.json"),
+            RequestStore(where),
+            "",
         )
         self.builder = AgentBuilder(self.start, self.tools, line)
         self.turn = Turn(self.events.append)

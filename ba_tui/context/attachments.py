@@ -88,7 +88,7 @@ class AttachmentContext:
     files: Once[AttachedFiles]
     tokens: Tokens
     model: AgentModel
-    skills: Skills | None
+    skills: Skills
     tools: Callable[[], Collection[str]]
     show: Callable[[Sequence[str]], None]
     sessions: OtherSessions
@@ -107,6 +107,7 @@ SMALL = 10_000
 PROFILE_TOKENS = 1_500
 """About the largest size of a profile."""
 LARGE = 50_000_000
+"""Bytes of data from which on reading takes so long that the user is told."""
 WEIGHED = 64
 NAMED = 300
 
@@ -237,10 +238,8 @@ class Attachments:
         return f'"{found}"' if " " in found else found
 
     async def _start(self, id: str, outcome: AttachResult) -> None:
-        skills = self._context.skills
         try:
-            if skills:
-                await asyncio.to_thread(skills.activate, id)
+            await asyncio.to_thread(self._context.skills.activate, id)
         except BaError as error:
             outcome.notices.append(Notice(str(error), "warning", error.hint))
 
@@ -257,10 +256,8 @@ class Attachments:
                 room -= tokens
                 sizes.append(f"{made.name} ({tokens:,} tokens)")
             kept.append(made)
-        skills = self._context.skills
-        if skills:
-            names = [made.name.partition(":")[0] for made in kept if not made.trouble or made.handled]
-            await asyncio.to_thread(skills.attach, names)
+        names = [made.name.partition(":")[0] for made in kept if not made.trouble or made.handled]
+        await asyncio.to_thread(self._context.skills.attach, names)
         listed = "\n".join(made.line for made in kept)
         outcome.notes.append(reminder(neutralized(f"With the prompt the user attached:\n{listed}", OURS)))
         outcome.notes += [note for made in kept if (note := made.note)]
@@ -321,9 +318,8 @@ class Attachments:
 
     def _skills(self) -> dict[str, int]:
         """Return the skills that can be started, with the tokens of their instructions."""
-        skills = self._context.skills
         usable = {"active", "waiting", "on", "off"}
-        return {line.id: line.tokens for line in skills.lines() if line.state in usable} if skills else {}
+        return {line.id: line.tokens for line in self._context.skills.lines() if line.state in usable}
 
     async def _attached(self, target: Target, branch: Branch) -> Attachment:
         files = self._context.files()
@@ -335,9 +331,10 @@ class Attachments:
             except (OSError, BaError) as error:
                 return Attachment(target.name, "a file from elsewhere", trouble=f"it can't be copied: {_why(error)}")
             target = replace(target, name=f"{FOLDER}/{copy.name}", path=copy, by="person")
-        if target.kind == "dataset" and target.path and await asyncio.to_thread(_is_large, target.path):
-            size = await asyncio.to_thread(size_in_words, target.path)
-            branch.emit(Notice(f"Reading {target.name}, {size}. Esc stops it.", "info"))
+        if target.kind == "dataset":
+            _, size = await asyncio.to_thread(stamp, target.path)
+            if size > LARGE:
+                branch.emit(Notice(f"Reading {target.name}, {byte_size(size)}. Esc stops it.", "info"))
         made = await self._read(target)
         if made.result is None:
             return made
@@ -398,8 +395,7 @@ class Attachments:
         return Attachment(f"session {id}", result.summary, result)
 
     async def _handlers(self, name: str) -> tuple[str, ...]:
-        skills = self._context.skills
-        return tuple(await asyncio.to_thread(skills.handlers, name)) if skills else ()
+        return tuple(await asyncio.to_thread(self._context.skills.handlers, name))
 
 
 def _is_data(path: Path) -> bool:
@@ -407,14 +403,6 @@ def _is_data(path: Path) -> bool:
     kind = dataset_kind(path.name)
     try:
         return bool(kind) and path.is_file() and (kind != JSON or path.stat().st_size > SMALL)
-    except OSError:
-        return False
-
-
-def _is_large(path: Path) -> bool:
-    """Whether reading the file takes so long that the user should be told. Blocks."""
-    try:
-        return path.stat().st_size > LARGE
     except OSError:
         return False
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, FolderListing
-from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.context import MentionKind, Skills, Suggestion, Weight
 from ba_tui.core.ports.sessions import SessionInfo
@@ -300,15 +300,13 @@ def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:
 class OtherSessions:
     """The sessions of a library except ``own``. ``shorten`` keeps beginning and end of a text."""
 
-    def __init__(self, library: Library | None, own: str, shorten: Callable[[str], str]) -> None:
+    def __init__(self, library: Library, own: str, shorten: Callable[[str], str]) -> None:
         self._library = library
         self._own = own
         self._shorten = shorten
 
     def read(self, key: str) -> tuple[str, ToolResult]:
         """Return id and text of a session. Blocks. Raises BaError."""
-        if self._library is None:
-            raise UsageError("There are no sessions here.")
         info = self._library.find(key)
         text = self._shorten("".join(self._library.export(info.id, "md", for_model=True)))
         about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
@@ -317,8 +315,7 @@ class OtherSessions:
     def suggestions(self) -> Sequence[Suggestion]:
         infos: Sequence[SessionInfo] = ()
         with suppress(StorageError):
-            # Without a library none are suggested.
-            infos = self._library.sessions() if self._library else ()
+            infos = self._library.sessions()
         found = [info for info in infos if info.id != self._own]
         return [Suggestion("session", f"session:{info.id}", info.title or info.id, info.preview) for info in found]
 

@@ -240,7 +240,7 @@ class KnownFacts:
     """Saves facts by server and model in ``file``, so that the next start has them before any request. It is only a
     cache: facts that can't be read are asked for again, others are lost with the process."""
 
-    def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._clock = clock
         self._told: dict[str, ToldFacts] | None = None
@@ -272,8 +272,6 @@ class KnownFacts:
         told = ToldFacts(facts, self._clock())
         self._known()[_key(server, facts.name)] = told
         self.version += 1
-        if self._file is None:
-            return
         with suppress(StorageError, OSError), exclusive(self._file.parent):
             kept = {**_read(self._file, self._clock()), _key(server, facts.name): told}
             latest = sorted(kept.items(), key=lambda item: item[1].at)[-KEPT:]
@@ -282,7 +280,7 @@ class KnownFacts:
 
     def _known(self) -> dict[str, ToldFacts]:
         if self._told is None:
-            self._told = _read(self._file, self._clock()) if self._file else {}
+            self._told = _read(self._file, self._clock())
         return self._told
 
 

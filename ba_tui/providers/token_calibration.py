@@ -51,7 +51,7 @@ class _Ratio:
 class TokenCalibration:
     """Ratios by model, in ``file``. If it can't be read or written, only accuracy is lost."""
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path) -> None:
         self._file = file
         self._ratios: dict[str, _Ratio] | None = None
         self._changed: dict[str, _Ratio] = {}
@@ -73,7 +73,7 @@ class TokenCalibration:
 
     def save(self) -> None:
         """Save the ratios together with those that other processes saved. Never raises."""
-        if not self._changed or self._file is None:
+        if not self._changed:
             return
         with suppress(StorageError, OSError), exclusive(self._file.parent):
             ratios = {**_read(self._file), **self._changed}
@@ -84,7 +84,7 @@ class TokenCalibration:
 
     def _known(self) -> dict[str, _Ratio]:
         if self._ratios is None:
-            self._ratios = _read(self._file) if self._file else {}
+            self._ratios = _read(self._file)
         return self._ratios
 
 

@@ -204,17 +204,11 @@ class ModelEncoderRegistry:
             return None
 
 
-def encoder_files(where: UserFolders, project: Path | None) -> tuple[Path, ...]:
-    """Return the layers, the most general first. ``project`` is the root of a trusted project."""
-    own = (bundled("config") / FILE, where.config / FILE)
-    return own if project is None else (*own, project / ".ba" / FILE)
-
-
 def encoders_of(where: UserFolders, root: Path, trusted: Callable[[], bool]) -> Sequence[Path]:
-    """Return the encoder files for the project ``root``; the project's own only if it is ``trusted``."""
-    files = [file for file in encoder_files(where, root) if there(file)]
-    inside = [file for file in files if file.is_relative_to(root / ".ba")]
-    return files if not inside or trusted() else [file for file in files if file not in inside]
+    """Return the encoder files, the most general first; that of the project ``root`` only if it is ``trusted``."""
+    own = [file for file in (bundled("config") / FILE, where.config / FILE) if there(file)]
+    theirs = root / ".ba" / FILE
+    return [*own, theirs] if there(theirs) and trusted() else own
 
 
 def load_encoders(paths: Iterable[Path]) -> ModelEncoderRegistry:

@@ -201,7 +201,7 @@ def test_the_ratio_converges_and_survives(tmp_path: Path):
 
 
 def test_the_ratio_is_bounded_and_ignores_what_is_too_small(tmp_path: Path):
-    calibration = TokenCalibration()
+    calibration = TokenCalibration(tmp_path / RATIOS)
     calibration.learn("a", 100, 390)
     assert calibration.ratio("a") == 1.0
     calibration.learn("a", 1_000, 1_000_000)

@@ -13,20 +13,20 @@ import pytest
 
 from ba_tui.core.messages import user
 from ba_tui.providers.token_counter import (
+    FILE,
     DynamicTokenCounter,
     EncoderConfig,
-    encoder_files,
     estimate_tokens,
     load_encoders,
 )
 from ba_tui.providers.token_encodings import Encodings, encoding_of
-from ba_tui.resources import places
+from ba_tui.resources import bundled
 
 pytestmark = pytest.mark.outside
 HIDDEN = 2.0
 """Times the words: such a count holds more than the text (a schema, reasoning, another agent's words)."""
 Measuring: TypeAlias = Callable[[EncoderConfig], Callable[[str], int]]
-REGISTRY = load_encoders(encoder_files(places(), None))
+REGISTRY = load_encoders([bundled("config") / FILE])
 
 
 @pytest.fixture(scope="module")

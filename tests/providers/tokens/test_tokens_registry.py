@@ -12,13 +12,12 @@ from ba_tui.providers.token_counter import (
     EncoderConfig,
     Family,
     ModelEncoderRegistry,
-    encoder_files,
     family_of,
     load_encoders,
 )
-from ba_tui.resources import places
+from ba_tui.resources import bundled
 
-BUNDLED = encoder_files(places(), None)[0]
+BUNDLED = bundled("config") / FILE
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from ba_tui.providers.token_counter import (
     family_of,
     load_encoders,
 )
-from ba_tui.resources import bundled
+from ba_tui import resources
 
-BUNDLED = bundled("config") / FILE
+BUNDLED = resources.bundled("config") / FILE
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
 from ba_tui.providers.token_counter import EncoderConfig, encoders_of, load_encoders
-from ba_tui.providers.token_encodings import Encodings, ExactCounts, TokenEncoding, encoding_of
+from ba_tui.providers.token_encodings import Encodings, ExactCounts, TokenEncoding, encoding_of, exact_counts
 from ba_tui.resources import places, project_root
 from ba_tui.tools.editing.documents import binary_kind, detect
 
@@ -143,8 +143,6 @@ class _Counter:
             return None
 
         if self._exact is None:
-            from ba_tui.providers.pipeline import exact_counts  # noqa: PLC0415 - loads an HTTP client
-
             self._exact = exact_counts(self.model, self._config.exact_counting_api, self._access)
         failed = bool(self._exact.trouble)
         found = run_loop(self._exact.count(ModelRequest("", [user(text)], ())))

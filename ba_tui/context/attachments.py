@@ -107,7 +107,7 @@ SMALL = 10_000
 PROFILE_TOKENS = 1_500
 """About the largest size of a profile."""
 LARGE = 50_000_000
-"""Bytes of data from which on reading takes so long that the user is told."""
+"""Bytes of data from which on ba tells the user that it reads them."""
 WEIGHED = 64
 NAMED = 300
 

@@ -26,7 +26,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ba_tui.core.errors import BaError, ContextOverflow, ServerOverloaded, TransientError, UsageError
 from ba_tui.core.events import Compressed, MessageRestarted, Notice, Retrying
@@ -42,10 +42,6 @@ from ba_tui.providers.text_calls.detection import CallDetector
 from ba_tui.providers.token_counter import DynamicTokenCounter, Pixels
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
-
-if TYPE_CHECKING:
-    from ba_tui.providers.token_encodings import ExactCounts
-
 
 log = logging.getLogger(__name__)
 Shorten: TypeAlias = Callable[[ModelRequest, str], Awaitable[tuple[Compressed, ModelRequest] | None]]
@@ -453,23 +449,3 @@ def vendor_for(
     if access.tells_progress(profile):
         options["return_progress"] = True
     return OpenAIProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
-
-
-def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:
-    """Return counts of the endpoint ``url`` with the key of the model's provider. Reads settings when asked first."""
-    # Imported before a count, since the import can take longer than the time-out of a count.
-    from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - not everybody's
-    from ba_tui.providers.token_encodings import ExactCounts  # noqa: PLC0415
-
-    async def ask(request: ModelRequest) -> int:
-        settings, access = prepared()
-        info = access.model(model)
-        provider = vendor_for(info, settings, access)
-        try:
-            if not isinstance(provider, AnthropicProvider):
-                raise UsageError(f"{info.id} has no endpoint that counts", "Take exact_counting_api out of its entry.")
-            return await provider.count_tokens(request, url)
-        finally:
-            await provider.close()
-
-    return ExactCounts(ask)

@@ -19,7 +19,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ba_tui.core.errors import BaError, StorageError
+from ba_tui.core.errors import BaError, StorageError, UsageError
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.values import frozen
 from ba_tui.processes.scratch import scratch
@@ -28,6 +28,9 @@ from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
     import tiktoken
+
+    from ba_tui.providers.access import ProviderAccess
+    from ba_tui.settings import Settings
 
 
 ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
@@ -201,3 +204,23 @@ def _digest(request: ModelRequest) -> bytes:
     for tool in request.tools:
         digest.update(f"\0{tool.name}\0{tool.description}\0{tool.input_schema}".encode("utf-8", "replace"))
     return digest.digest()
+
+
+def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:
+    """Return counts of the endpoint ``url`` with the key of the model's provider. Reads settings when asked first."""
+    # Imported before a count, since the import can take longer than the time-out of a count.
+    from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - not everybody's
+    from ba_tui.providers.pipeline import vendor_for  # noqa: PLC0415
+
+    async def ask(request: ModelRequest) -> int:
+        settings, access = prepared()
+        info = access.model(model)
+        provider = vendor_for(info, settings, access)
+        try:
+            if not isinstance(provider, AnthropicProvider):
+                raise UsageError(f"{info.id} has no endpoint that counts", "Take exact_counting_api out of its entry.")
+            return await provider.count_tokens(request, url)
+        finally:
+            await provider.close()
+
+    return ExactCounts(ask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from ba_tui.context.compression.extract import extract
+from ba_tui.context.compression.strategies import extract
 from ba_tui.providers.token_counter import DynamicTokenCounter
 from tests.bench.figures import Effort, Figure, median
 from tests.eval.compression.stories import Story, stories

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.notes import read
 from ba_tui.context.compression.rounds import Keep, opening, turn_start
-from ba_tui.context.compression.strategies import faults, truncate
+from ba_tui.context.compression.strategies import extract, faults, truncate
 from ba_tui.context.compression.stubs import fit
 from ba_tui.core.events import MessageDone, ToolFinished, ToolStarted, TurnEnded, TurnStarted
 from ba_tui.core.messages import Image, Message, Text, Thinking, ToolOutput, ToolUse, reminder, user

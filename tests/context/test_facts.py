@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.facts import result_lines
+from ba_tui.context.compression.strategies import extract
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from ba_tui.core.results import failure, identified
 from tests.context.conversations import answer, count, rounds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from string import ascii_letters
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.ledger import StringUses, picked
+from ba_tui.context.compression.strategies import extract
 from ba_tui.core.messages import Message, Text, ToolOutput, ToolUse, user
 from tests.context.conversations import answer, count, step
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.rounds import rounds_of
-from ba_tui.context.compression.strategies import faults, truncate
+from ba_tui.context.compression.strategies import extract, faults, truncate
 from ba_tui.core.messages import Block, Message, Text, ToolOutput, ToolUse, user
 from tests.context.conversations import count
 from tests.eval.compression.measure import BUDGETS, WAYS, Counted, Score, folded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.context.compression.extract import extract
+from ba_tui.context.compression.strategies import extract
 from ba_tui.core.messages import Text, user
 from tests.context.conversations import answer, count, rounds
 from tests.eval.compression.measure import WAYS, Score, folded, holds

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.compression.extract import WHOLE, RecentTail, TailShortening, _Left, extract
 from ba_tui.context.compression.rounds import Compression, Count, base_id, is_changed, rounds_of
-from ba_tui.context.compression.strategies import faults
+from ba_tui.context.compression.strategies import WHOLE, RecentTail, TailShortening, _Left, extract, faults
 from ba_tui.context.compression.stubs import MARK
 from ba_tui.core.messages import Message, Text, ToolOutput, user
 from tests.context.conversations import answer, conversations, count, rounds, step

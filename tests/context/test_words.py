@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.rounds import Keep
-from ba_tui.context.compression.strategies import faults, truncate
+from ba_tui.context.compression.strategies import extract, faults, truncate
 from ba_tui.context.compression.stubs import fit
 from ba_tui.context.compression.user_text import UserText, allotted, lines_in
 from ba_tui.core.conversation import compact

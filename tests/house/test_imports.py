@@ -31,7 +31,6 @@ LATER = {
     "ba_tui.features.data.tools.data_tools",
     "ba_tui.features.mcp.setup",
     "ba_tui.plotting",
-    "ba_tui.context.compression.extract",
     "ba_tui.context.compression.strategies",
     "ba_tui.permissions.shell.simple_commands",
     "ba_tui.permissions.shell.judgement",

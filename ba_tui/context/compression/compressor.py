@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ba_tui.context.compression.gauge import Gauge, uncounted
-from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
+from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, turn_start
 from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary, SummaryCache, Writer
 from ba_tui.context.reminders import without_stale
 from ba_tui.context.system_prompt import PromptNotes
@@ -314,7 +314,7 @@ class Compressor(Interceptor):
 
     def _noted(self, task: Task, parts: Split, summary: Summary) -> tuple[Message, ...]:
         notes = _strategies().with_summary(summary, task.todos, parts.source, task.starts)
-        return opening(_strategies().within(notes, task.target, self._context.gauge.count))
+        return _strategies().opened(notes, task.target, self._context.gauge.count)
 
     def _checked(self, task: Task, made: Compression) -> Compression:
         """Return a compression that fits and breaks no rule."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.facts import Fact
 from ba_tui.context.compression.notes import WORDS_SHARE, LeftOut, Notes, read, size_of_texts, written
 from ba_tui.context.compression.rounds import Keep, changed, opening
@@ -17,6 +16,7 @@ from ba_tui.context.compression.strategies import (
     Split,
     SummaryDraft,
     drafted,
+    extract,
     faults,
     placed,
     split,

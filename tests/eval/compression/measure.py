@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ba_tui.context.compression.extract import extract
 from ba_tui.context.compression.rounds import Keep
-from ba_tui.context.compression.strategies import truncate
+from ba_tui.context.compression.strategies import extract, truncate
 from ba_tui.core.messages import Message, Text, Thinking, ToolOutput, ToolUse
 from tests.eval.compression.stories import Label, Story
 

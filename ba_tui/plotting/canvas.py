@@ -202,9 +202,9 @@ def canvas_for(area: DrawingArea, scale: Scale, height: int) -> Canvas:
     return Canvas(max(LEAST_WIDTH, area.width - label_width(scale) - 2), height, area.signs)
 
 
-def framed(canvas: Canvas, scale: Scale, below: Sequence[tuple[int, str]], signs: Signs) -> list[Line]:
+def framed(canvas: Canvas, scale: Scale, below: Sequence[tuple[int, str]]) -> list[Line]:
     """Return the canvas with its axes; ``below``: columns with labels, without those that overlap."""
-    size = label_width(scale)
+    size, signs = label_width(scale), canvas.signs
     rows: dict[int, str] = {}
     for tick, label in zip(scale.ticks, scale.labels, strict=True):
         rows.setdefault(row_of(scale, tick, canvas.height), label)

@@ -57,7 +57,7 @@ def histogram_of(chart: Chart, area: DrawingArea, height: int) -> list[Line]:
     every = max(1, (len(bins) * 12) // canvas.width + 1)
     edges = [*bins, bins[-1] + chart.step]
     below = [(at * thick, number_label(edges[at], chart.step)) for at in range(0, len(edges), every)]
-    return framed(canvas, scale, below, area.signs)
+    return framed(canvas, scale, below)
 
 
 def _values(series: Sequence[Sequence[float]], chart: Chart, count: int) -> Scale:
@@ -113,8 +113,8 @@ def _upright(chart: Chart, area: DrawingArea, height: int) -> list[Line]:
                 totals[value < 0] = value
             for column in columns:
                 _rise(canvas, column, scale, (base, value), number if several else None)
-    _zero_line(canvas, scale, area)
-    return framed(canvas, scale, below, area.signs)
+    _zero_line(canvas, scale)
+    return framed(canvas, scale, below)
 
 
 def _rise(canvas: Canvas, column: int, scale: Scale, extent: tuple[float, float], series: int | None = None) -> None:
@@ -137,12 +137,12 @@ def _rise(canvas: Canvas, column: int, scale: Scale, extent: tuple[float, float]
         canvas.put(column, canvas.height - 1 - row, fill, role)
 
 
-def _zero_line(canvas: Canvas, scale: Scale, area: DrawingArea) -> None:
+def _zero_line(canvas: Canvas, scale: Scale) -> None:
     """Draw a line at zero, in free cells, if there are negative bars."""
     if scale.log or scale.low >= 0:
         return
     row = canvas.height - 1 - round(scale.share(0.0) * canvas.height)
-    canvas.underline(max(0, row), area.signs.flat)
+    canvas.underline(max(0, row), canvas.signs.flat)
 
 
 def _lying(chart: Chart, area: DrawingArea, height: int, *, shares: bool = False) -> list[Line]:
@@ -235,13 +235,13 @@ def lines_of(chart: Chart, area: DrawingArea, height: int) -> list[Line]:
     """Return lines and points on two axes."""
     values = value_axis(chart, height, zero=chart.kind == "area")
     canvas = canvas_for(area, values, height)
-    places, below = place_axis(chart, canvas.width, area)
+    places, below = place_axis(chart, canvas.width)
     if chart.kind == "area":
-        _areas(canvas, chart, places, values, area)
+        _areas(canvas, chart, places, values)
     else:
         for number, series in enumerate(chart.series):
             _series(canvas, series, number, (places, values), chart)
-    return framed(canvas, values, below, area.signs)
+    return framed(canvas, values, below)
 
 
 def value_axis(chart: Chart, height: int, *, zero: bool) -> Scale:
@@ -261,7 +261,7 @@ def value_axis(chart: Chart, height: int, *, zero: bool) -> Scale:
     return number_scale(low, max(low, high), max(2, height // 3), log=log)
 
 
-def place_axis(chart: Chart, width: int, area: DrawingArea) -> tuple[Scale, list[tuple[int, str]]]:
+def place_axis(chart: Chart, width: int) -> tuple[Scale, list[tuple[int, str]]]:
     """Return the horizontal axis, and its labels by column."""
     places = [value for each in chart.series for value in each.x]
     low, high = min(places, default=0.0), max(places, default=1.0)
@@ -346,7 +346,7 @@ def stacked_values(chart: Chart) -> list[list[float]]:
     return found
 
 
-def _areas(canvas: Canvas, chart: Chart, places: Scale, values: Scale, area: DrawingArea) -> None:
+def _areas(canvas: Canvas, chart: Chart, places: Scale, values: Scale) -> None:
     at = sorted({x for each in chart.series for x in each.x})
     columns = [round(places.share(each) * (canvas.width - 1)) for each in at]
     stacks = [_by_column(columns, each, canvas.width) for each in stacked_values(chart)]
@@ -356,12 +356,12 @@ def _areas(canvas: Canvas, chart: Chart, places: Scale, values: Scale, area: Dra
         for number, series in enumerate(stacks):
             total += series[column]
             top = max(0.0, values.share(total)) * canvas.height if total else 0.0
-            fill = area.signs.fills[number % len(area.signs.fills)]
+            fill = canvas.signs.fills[number % len(canvas.signs.fills)]
             for row in range(round(filled), int(top) if single else round(top)):
                 canvas.put(column, canvas.height - 1 - row, fill, SERIES[number % len(SERIES)])
             rest = top - int(top)
             if single and rest > 0:
-                steps = area.signs.rising
+                steps = canvas.signs.rising
                 canvas.put(column, canvas.height - 1 - int(top), steps[round(rest * (len(steps) - 1))], SERIES[0])
             filled = top
 

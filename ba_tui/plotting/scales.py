@@ -62,18 +62,17 @@ def nice_step(span: float, count: int) -> float:
     return power * next((each for each in _STEPS if rough <= power * each * (1 + 1e-9)), 10.0)
 
 
-def number_scale(low: float, high: float, count: int, *, log: bool = False, plain: bool = False) -> Scale:
-    """Return an axis of numbers from ``low`` to ``high``, extended to whole steps. ``plain``: no thousands
-    separators."""
+def number_scale(low: float, high: float, count: int, *, log: bool = False) -> Scale:
+    """Return an axis of numbers from ``low`` to ``high``, extended to whole steps."""
     if log:
         return _log_scale(low, high, count)
     if low == high:
-        around = 0.5 if low == 0 or plain else abs(low) / 2
+        around = 0.5 if low == 0 else abs(low) / 2
         low, high = low - around, high + around
     step = nice_step(high - low, count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = tuple(each * step for each in range(first, last + 1))
-    return Scale(ticks[0], ticks[-1], ticks, tuple(number_label(each, step, plain=plain) for each in ticks))
+    return Scale(ticks[0], ticks[-1], ticks, tuple(number_label(each, step) for each in ticks))
 
 
 def value_range_scale(low: float, high: float, count: int, *, plain: bool = False) -> Scale:

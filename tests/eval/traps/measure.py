@@ -17,6 +17,7 @@ from ba_tui.core.ports.tables import TrapFinding
 from ba_tui.features.data.analysis.engine_process.database import Limits
 from ba_tui.features.data.analysis.engine_process.main import Handlers
 from ba_tui.features.data.analysis.engine_process.traps.probes import CheckFailed, Prober
+from ba_tui.features.data.analysis.errors import encoded
 from ba_tui.processes.serving import HandlerFailed, WorkerChannel, WorkerRequest
 from tests.eval.traps.cases import Case, Expected
 
@@ -117,7 +118,7 @@ def _run(case: Case, folder: Path, score: Score) -> None:
 
     def ask(method: str, **payload: Any) -> Any:
         request = WorkerRequest(cast("WorkerChannel", _Unheard()), 1, method, payload)
-        return getattr(handlers, method)(request)
+        return encoded(getattr(handlers, method)(request, **payload))
 
     try:
         for path in _files(case, folder):

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ba_tui.core.errors import BaError, StorageError, off_loop
 from ba_tui.core.ports.settings import ALL, KINDS
@@ -45,6 +45,7 @@ from ba_tui.features.data.analysis.errors import (
     UnknownTable,
     decoded,
     encoded,
+    progress_for,
 )
 from ba_tui.features.data.analysis.files import DataFiles, MatchedFiles
 from ba_tui.processes.scratch import make_scratch, remove_scratch
@@ -68,7 +69,6 @@ MUTED = "muted_traps.json"
 Listener: TypeAlias = Callable[[Progress], None]
 Aggregate: TypeAlias = Literal["sum", "avg", "median", "min", "max", "count", "count_distinct"]
 ExportFormat: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "xlsx"]
-T = TypeVar("T")
 
 _ERRORS: Mapping[str, type[AnalysisError]] = {
     "data_refused": DataRefused,
@@ -221,7 +221,7 @@ class Analysis:
         paths = [path for each in matched for path in each.paths]
         notes = [note for each in matched for note in each.notes]
         payload = {"source": source, "paths": [str(path) for path in paths], "part": part, "name": name}
-        found = _value(tuple[Dataset, ...], await self._request("register", payload, on_progress))
+        found: tuple[Dataset, ...] = decoded(tuple[Dataset, ...], await self._request("register", payload, on_progress))
         return tuple(replace(each, notes=(*each.notes, *notes)) for each in found) if notes else found
 
     async def profile(
@@ -231,14 +231,14 @@ class Analysis:
         also looks for missing values, outliers, repeated rows and broken references, which takes longer. Raises
         UnknownTable: no dataset has this name."""
         reply = await self._request("profile", {"name": name, "thorough": thorough}, on_progress)
-        profile: DatasetProfile = _value(DatasetProfile, reply)
+        profile: DatasetProfile = decoded(DatasetProfile, reply)
         return replace(profile, findings=self.muted.marked(profile.findings, _paths(profile.dataset.files)))
 
     async def catalogue(self) -> Catalogue:
         """Return the datasets and results of the session; empty, without starting the helper, when it has no data."""
         if not self.begun:
             return Catalogue()
-        found: Catalogue = _value(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS}))
+        found: Catalogue = decoded(Catalogue, await self._request("catalogue", {"head": HEAD_ROWS}))
         findings = self._marks(found.findings, found.datasets)
         return replace(found, results=tuple(map(self._marked, found.results)), findings=findings)
 
@@ -255,7 +255,7 @@ class Analysis:
 
     async def statements(self, sql: str) -> tuple[Statement, ...]:
         """Parse SQL without running it. Raises QueryFailed for invalid SQL."""
-        return _value(tuple[Statement, ...], await self._request("statements", {"sql": sql}))
+        return decoded(tuple[Statement, ...], await self._request("statements", {"sql": sql}))
 
     async def query(
         self,
@@ -281,7 +281,7 @@ class Analysis:
         except WorkerTimeout as error:
             hint = "Filter or aggregate earlier, or raise analysis.query_seconds."
             raise QueryFailed(f"The query took longer than {limit:g} s and was stopped.", hint, "timeout") from error
-        return self._marked(_value(QueryResult, reply))
+        return self._marked(decoded(QueryResult, reply))
 
     async def page(
         self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
@@ -289,12 +289,12 @@ class Analysis:
         """Return rows of a result or dataset. An order or filter is computed once and cached for further pages.
         ``limit`` is at most ``PAGE_ROWS``. Raises UnknownTable, QueryFailed."""
         payload = {"name": name, "arrangement": encoded(arrangement or Arrangement()), "offset": offset}
-        return _value(Page, await self._request("page", {**payload, "limit": min(limit, PAGE_ROWS)}))
+        return decoded(Page, await self._request("page", {**payload, "limit": min(limit, PAGE_ROWS)}))
 
     async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
         """Return the statistics of one column of a result or dataset, of the rows that pass ``arrangement``."""
         payload = {"name": name, "column": column, "arrangement": encoded(arrangement or Arrangement())}
-        return _value(ColumnProfile, await self._request("column", payload))
+        return decoded(ColumnProfile, await self._request("column", payload))
 
     async def find(
         self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
@@ -303,7 +303,7 @@ class Analysis:
         QueryFailed after ``timeout`` seconds."""
         payload = {"name": name, "ranges": ranges, "most": most}
         try:
-            return _value(tuple[FoundRows, ...], await self._request("find", payload, timeout=timeout))
+            return decoded(tuple[FoundRows, ...], await self._request("find", payload, timeout=timeout))
         except WorkerTimeout as error:
             raise QueryFailed(f"{name} was not searched within {timeout:g} s.", kind="timeout") from error
 
@@ -325,7 +325,7 @@ class Analysis:
         """Compute a chart of a result or dataset, of the rows that pass ``arrangement``. Raises UnknownTable: no such
         table. QueryFailed: the chart can't be drawn of these columns."""
         payload = {"chart": asdict(wanted), "arrangement": asdict(arrangement or Arrangement())}
-        return _value(Chart, await self._request("chart", payload, on_progress))
+        return decoded(Chart, await self._request("chart", payload, on_progress))
 
     def picture(self, chart: Chart, format: PictureFormat) -> AbstractAsyncContextManager[Path]:
         """Draw a chart into a temporary file of the session and yield its path; it is removed afterwards."""
@@ -348,7 +348,7 @@ class Analysis:
         from ba_tui.features.data.analysis.comparison import Comparison  # noqa: PLC0415 - few sessions compare tables
 
         payload = {"left": left, "right": right, "keys": list(keys), "tolerance": tolerance, "head": HEAD_ROWS}
-        return _value(Comparison, await self._request("compare", payload, on_progress))
+        return decoded(Comparison, await self._request("compare", payload, on_progress))
 
     async def pivot(
         self,
@@ -361,7 +361,9 @@ class Analysis:
         """Store a cross table of ``name`` as the next result, with a row and a column of totals. Raises as
         ``compare``."""
         payload = {"name": name, "rows": list(rows), "columns": list(columns), "values": values}
-        return _value(QueryResult, await self._request("pivot", {**payload, "aggregate": aggregate, "head": HEAD_ROWS}))
+        return decoded(
+            QueryResult, await self._request("pivot", {**payload, "aggregate": aggregate, "head": HEAD_ROWS})
+        )
 
     # Files
 
@@ -390,7 +392,7 @@ class Analysis:
         """Store a Parquet ``file`` from another engine as the next result. ``file`` must be in ``inbox``. ``types``
         maps columns that arrive as text to DuckDB types; a column whose values don't fit stays text."""
         payload = {"file": str(file), "provenance": encoded(provenance), "head": HEAD_ROWS, "types": types}
-        return _value(QueryResult, await self._request("adopt", payload))
+        return decoded(QueryResult, await self._request("adopt", payload))
 
     @property
     def inbox(self) -> Path:
@@ -440,13 +442,8 @@ class Analysis:
         self, method: str, payload: object, listener: Listener | None = None, *, timeout: float | None = None
     ) -> Any:
         worker = await self._running()
-
-        def report(value: object) -> None:
-            if listener:
-                listener(_value(Progress, value))
-
         try:
-            return await worker.request(method, payload, timeout=timeout, on_progress=report)
+            return await worker.request(method, payload, timeout=timeout, on_progress=progress_for(listener))
         except WorkerFailed as error:
             raise _error(error) from error
         except WorkerCrashed as error:
@@ -471,11 +468,6 @@ class Analysis:
 
 def _paths(files: Iterable[Fingerprint]) -> tuple[str, ...]:
     return tuple(each.path for each in files)
-
-
-def _value(kind: type[T] | Any, reply: object) -> T:
-    """Decode a value from the helper's JSON."""
-    return cast("T", decoded(kind, reply))
 
 
 def _error(failed: WorkerFailed) -> AnalysisError:

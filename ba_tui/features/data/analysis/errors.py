@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from ba_tui.core.errors import BaError
+from ba_tui.core.ports.tables import Progress
 from ba_tui.core.text.wording import one_line, similar
 from ba_tui.processes.serving import HandlerFailed
 
@@ -74,6 +75,11 @@ Reader: TypeAlias = Callable[[Any], Any]
 def decoded(kind: Any, reply: object) -> Any:
     """Return ``reply`` as a value of ``kind``: a frozen class, a tuple of one type, or a JSON type."""
     return _reader(kind)(reply)
+
+
+def progress_for(listener: Callable[[Progress], None] | None) -> Callable[[object], None] | None:
+    """Return what passes the progress of a helper to ``listener``."""
+    return listener and (lambda value: listener(decoded(Progress, value)))
 
 
 def encoded(value: Any) -> Any:

@@ -15,7 +15,7 @@ from ba_tui.core.ports.tables import Page, Progress, QueryResult
 from ba_tui.core.text.wording import correction, count, quoted
 from ba_tui.core.values import frozen
 from ba_tui.features.data.analysis.engine import PAGE_ROWS, Analysis
-from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed, decoded
+from ba_tui.features.data.analysis.errors import EngineFailed, QueryFailed, progress_for
 from ba_tui.processes.values import WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout
 
 Step: TypeAlias = Literal["day", "weekday", "week", "month", "quarter", "year"]
@@ -238,15 +238,11 @@ async def _fitted(
         "level": asked.level,
     }
 
-    def heard(value: object) -> None:
-        if on_progress:
-            on_progress(decoded(Progress, value))
-
     # The series are small: more threads for linear algebra would only wait for each other.
     alone = replace(worker, environment={**worker.environment, **dict.fromkeys(THREADS, "1")})
     helper = WorkerClient(WorkerEntry(ENTRY), alone)
     try:
-        fitted: Any = await helper.request("forecast", payload, timeout=SECONDS, on_progress=heard)
+        fitted: Any = await helper.request("forecast", payload, timeout=SECONDS, on_progress=progress_for(on_progress))
     except WorkerFailed as error:
         if error.kind == "missing":
             raise QueryFailed(f"A forecast needs the package {PACKAGE}: {error}.", "Install it again.") from error

@@ -153,12 +153,12 @@ class ColumnMasks:
         self._analysis = analysis
         self._keep = keep
 
-    async def allow(self, entry: str) -> None:
-        """Allow the values of ``entry``, a column as TABLE.COLUMN, from now on. Raises BaError."""
-        if not _ENTRY.fullmatch(entry):
+    async def allow(self, column: str) -> None:
+        """Allow the values of ``column``, as TABLE.COLUMN, from now on. Raises BaError."""
+        if not _ENTRY.fullmatch(column):
             raise UsageError("Name one column as TABLE.COLUMN.", "As in /unmask customers.mail")
-        await asyncio.to_thread(self._keep, entry)
-        self._allowed.add(entry.lower())
+        await asyncio.to_thread(self._keep, column)
+        self._allowed.add(column.lower())
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the allowed columns of ``table``, a dataset or a source's table."""

@@ -20,27 +20,23 @@ from ba_tui.core.ports.datasets import OutputFormat, PythonSession
 from ba_tui.core.ports.sessions import ReadHistory, nothing_said
 from ba_tui.core.ports.settings import Share
 from ba_tui.core.ports.tables import (
-    Arrangement,
     Catalogue,
     Column,
-    ColumnProfile,
     Dataset,
     DatasetProfile,
-    FoundRows,
     Page,
     Provenance,
-    QueryResult,
     TrapFinding,
     UsedData,
 )
-from ba_tui.core.results import Chart, ChartRequest, ToolResult
+from ba_tui.core.results import ToolResult
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
 from ba_tui.feature import SessionContext
 from ba_tui.features.data.analysis.card import MOST_CHARS, card
-from ba_tui.features.data.analysis.engine import Analysis, Listener
+from ba_tui.features.data.analysis.engine import Analysis
 from ba_tui.features.data.analysis.errors import AnalysisError
 from ba_tui.features.data.analysis.files import DataFiles
 from ba_tui.features.data.analysis.metric_queries import described
@@ -91,8 +87,10 @@ class SessionData:
         python: PythonSession | None = None,
     ) -> None:
         self._analysis = engine
-        self._masking = masking
         self._results = results
+        self.catalogue, self.register, self.query = engine.catalogue, engine.register, engine.query
+        self.page, self.column, self.find, self.chart = engine.page, engine.column, engine.find, engine.chart
+        self.unmask = masking.allow
         self.sources = sources
         self.exports = SessionExports(engine, rules, history)
         self.python = python
@@ -101,20 +99,9 @@ class SessionData:
     def begun(self) -> bool:
         return self._analysis.begun
 
-    async def catalogue(self) -> Catalogue:
-        return await self._analysis.catalogue()
-
-    async def register(
-        self, source: str, *, part: str = "", on_progress: Listener | None = None
-    ) -> tuple[Dataset, ...]:
-        return await self._analysis.register(source, part=part, on_progress=on_progress)
-
     async def register_output(self, text: str, format: OutputFormat, ref: str | None = None) -> Dataset:
         file = await asyncio.to_thread(self._kept, text, format, ref)
         return (await self._analysis.register(str(file)))[0]
-
-    async def unmask(self, column: str) -> None:
-        await self._masking.allow(column)
 
     async def findings(self, name: str) -> tuple[TrapFinding, ...]:
         return (await self._analysis.catalogue()).findings_of(name)
@@ -124,25 +111,6 @@ class SessionData:
         files = next((each.files for each in found.datasets if each.name == finding.dataset), ())
         paths = [each.path for each in files]
         await asyncio.to_thread(self._analysis.muted.mute, finding.trap, paths, muted=muted)
-
-    async def query(self, sql: str) -> QueryResult:
-        return await self._analysis.query(sql)
-
-    async def page(
-        self, name: str, arrangement: Arrangement | None = None, *, offset: int = 0, limit: int = 100
-    ) -> Page:
-        return await self._analysis.page(name, arrangement, offset=offset, limit=limit)
-
-    async def column(self, name: str, column: str, arrangement: Arrangement | None = None) -> ColumnProfile:
-        return await self._analysis.column(name, column, arrangement)
-
-    async def find(
-        self, name: str, ranges: Sequence[tuple[float, float]], *, most: int, timeout: float
-    ) -> tuple[FoundRows, ...]:
-        return await self._analysis.find(name, ranges, most=most, timeout=timeout)
-
-    async def chart(self, wanted: ChartRequest, arrangement: Arrangement | None = None) -> Chart:
-        return await self._analysis.chart(wanted, arrangement)
 
     def _kept(self, text: str, format: OutputFormat, ref: str | None) -> Path:
         """Return a file in the engine's inbox with the output of a tool."""

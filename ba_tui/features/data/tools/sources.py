@@ -24,7 +24,6 @@ from ba_tui.core.ports.tables import (
     ColumnProfile,
     Dataset,
     DatasetProfile,
-    Progress,
     Provenance,
     QueryResult,
     UsedData,
@@ -42,6 +41,7 @@ from ba_tui.features.data.analysis.errors import (
     UnknownTable,
     decoded,
     nearest_names,
+    progress_for,
 )
 from ba_tui.permissions.conditions import StatementKind
 from ba_tui.permissions.paths import Workspace
@@ -205,13 +205,8 @@ class Sources:
         address = await asyncio.to_thread(place.address)
         payload = {"url": address.url, "secrets": address.secrets, **payload}
         worker = await self._worker(place)
-
-        def report(value: object) -> None:
-            if listener:
-                listener(decoded(Progress, value))
-
         try:
-            return await worker.request(method, payload, timeout=timeout, on_progress=report)
+            return await worker.request(method, payload, timeout=timeout, on_progress=progress_for(listener))
         except WorkerFailed as error:
             raise _error(place, error) from None
         except WorkerCrashed as error:

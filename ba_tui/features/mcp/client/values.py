@@ -64,17 +64,15 @@ _ID = regex(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,100}")')
 class ServerLog:
     """The newest lines that a server printed or logged, and ba's remarks; safe to display."""
 
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
         self._partial = ""
-        self._changed = changed
 
     def add(self, text: str) -> None:
         """Store the lines of ``text``."""
         for line in text.splitlines()[-LOG_LINES:]:
             if said := paintable(line[:LINE_CHARS], newlines=False).rstrip():
                 self._lines.append(said)
-        self._changed()
 
     def hear(self, data: bytes) -> None:
         """Store output of standard error; an unfinished line waits for its end."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 
@@ -182,108 +182,94 @@ class Handlers:
             self._sampled.add(key)
         return found
 
-    def texts(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        table = engine.table(request, payload["name"])
-        with engine.database.shared(request) as cursor:
-            return texts(cursor, table, table.column(payload["column"]))
+    def texts(self, request: WorkerRequest, name: str, column: str) -> object:
+        table = self._engine.table(request, name)
+        with self._engine.database.shared(request) as cursor:
+            return texts(cursor, table, table.column(column))
 
-    def register(self, request: WorkerRequest) -> object:
-        payload = _payload(request)
-        paths = [Path(path) for path in payload["paths"]]
-        datasets = self._engine.datasets.register(request, payload["source"], paths, payload["name"], payload["part"])
-        return encoded(datasets)
+    def register(self, request: WorkerRequest, source: str, paths: Sequence[str], name: str, part: str) -> object:
+        return self._engine.datasets.register(request, source, [Path(path) for path in paths], name, part)
 
-    def profile(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        stored = engine.dataset(payload["name"])
-        engine.datasets.refreshed(request, [stored.dataset.name])
-        profile = engine.datasets.profile(request, engine.dataset(payload["name"]))
-        if payload["thorough"]:
+    def profile(self, request: WorkerRequest, name: str, *, thorough: bool) -> object:
+        engine = self._engine
+        engine.datasets.refreshed(request, [engine.dataset(name).dataset.name])
+        profile = engine.datasets.profile(request, engine.dataset(name))
+        if thorough:
             others = [each.dataset for each in engine.store.datasets]
             with engine.database.shared(request, f"checking {profile.dataset.name}") as cursor:
                 findings, notes = quality_findings(cursor, request, profile, others)
             profile = replace(profile, findings=(*profile.findings, *findings), notes=(*profile.notes, *notes))
-        return encoded(profile)
+        return profile
 
-    def catalogue(self, request: WorkerRequest) -> object:
-        engine, head = self._engine, _payload(request)["head"]
+    def catalogue(self, request: WorkerRequest, head: int) -> object:
+        engine = self._engine
         with engine.database.shared(request) as cursor:
             results = tuple(engine.store.shown(cursor, each, head) for each in engine.store.results)
         kept = engine.store.datasets
         findings = tuple(found for each in kept if each.profile for found in each.profile.findings)
-        return encoded(Catalogue(tuple(each.dataset for each in kept), results, findings))
+        return Catalogue(tuple(each.dataset for each in kept), results, findings)
 
-    def statements(self, request: WorkerRequest) -> object:
-        return encoded(self._engine.queries.statements(_payload(request)["sql"]))
+    def statements(self, request: WorkerRequest, sql: str) -> object:
+        return self._engine.queries.statements(sql)
 
-    def query(self, request: WorkerRequest) -> object:
-        payload = _payload(request)
-        return encoded(self._engine.queries.run(request, payload["sql"], payload["head"], payload["named"]))
+    def query(self, request: WorkerRequest, sql: str, head: int, named: Any) -> object:
+        return self._engine.queries.run(request, sql, head, named)
 
-    def page(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        table = engine.table(request, payload["name"])
-        window = (max(0, payload["offset"]), max(0, payload["limit"]))
-        return encoded(engine.arrangements.page(request, table, _arrangement(payload), window))
+    def page(self, request: WorkerRequest, name: str, arrangement: object, offset: int, limit: int) -> object:
+        table, window = self._engine.table(request, name), (max(0, offset), max(0, limit))
+        return self._engine.arrangements.page(request, table, decoded(Arrangement, arrangement), window)
 
-    def column(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        table = engine.table(request, payload["name"])
-        name = quoted(table.column(payload["column"]).name)
-        where, values = conditions(table, _arrangement(payload))
-        with engine.database.shared(request) as cursor:
-            source = f"(SELECT {name} FROM {quoted(table.name)}{f' WHERE {where}' if where else ''})"
+    def column(self, request: WorkerRequest, name: str, column: str, arrangement: object) -> object:
+        table = self._engine.table(request, name)
+        chosen = quoted(table.column(column).name)
+        where, values = conditions(table, decoded(Arrangement, arrangement))
+        with self._engine.database.shared(request) as cursor:
+            source = f"(SELECT {chosen} FROM {quoted(table.name)}{f' WHERE {where}' if where else ''})"
             if values:
                 # Statistics take several queries without parameters.
                 cursor.execute(f"CREATE OR REPLACE TEMP TABLE filtered AS FROM {source}", values)
                 source = "filtered"
             rows = fetch_number(cursor, f"SELECT count(*) FROM {source}")
-            return encoded(profiles_of(cursor, source, rows, lambda _: None)[0])
+            return profiles_of(cursor, source, rows, lambda _: None)[0]
 
-    def find(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        table = engine.table(request, payload["name"])
-        with engine.database.shared(request) as cursor:
-            return encoded(found_rows(cursor, table, payload["ranges"], payload["most"]))
+    def find(self, request: WorkerRequest, name: str, ranges: Sequence[tuple[float, float]], most: int) -> object:
+        table = self._engine.table(request, name)
+        with self._engine.database.shared(request) as cursor:
+            return found_rows(cursor, table, ranges, most)
 
-    def export(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        table = engine.table(request, payload["name"])
-        target = self._folder / "exports" / f"{table.name}-{next(self._exports)}.{payload['format']}"
-        export_rows(engine.database, request, table, _arrangement(payload), target)
+    def export(self, request: WorkerRequest, name: str, format: str, arrangement: object) -> object:
+        table = self._engine.table(request, name)
+        target = self._folder / "exports" / f"{table.name}-{next(self._exports)}.{format}"
+        export_rows(self._engine.database, request, table, decoded(Arrangement, arrangement), target)
         return str(target)
 
-    def chart(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        wanted: ChartRequest = decoded(ChartRequest, payload["chart"])
-        table = engine.table(request, wanted.data)
-        return encoded(compute_chart(engine.database, request, table, _arrangement(payload), wanted))
+    def chart(self, request: WorkerRequest, chart: object, arrangement: object) -> object:
+        wanted: ChartRequest = decoded(ChartRequest, chart)
+        table = self._engine.table(request, wanted.data)
+        return compute_chart(self._engine.database, request, table, decoded(Arrangement, arrangement), wanted)
 
-    def picture(self, request: WorkerRequest) -> object:
-        payload = _payload(request)
-        target = self._folder / "exports" / f"chart-{next(self._exports)}.{payload['format']}"
-        draw_picture(payload["specification"], target)
+    def picture(self, request: WorkerRequest, specification: dict[str, Any], format: str) -> object:
+        target = self._folder / "exports" / f"chart-{next(self._exports)}.{format}"
+        draw_picture(specification, target)
         return str(target)
 
-    def compare(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        sides = sides_of(engine.table(request, payload["left"]), engine.table(request, payload["right"]))
-        keys, tolerance, head = tuple(payload["keys"]), float(payload["tolerance"]), payload["head"]
-        found = compare_tables(request, engine.database, engine.queries, sides, keys, tolerance=tolerance, head=head)
-        return encoded(found)
+    def compare(
+        self, request: WorkerRequest, left: str, right: str, keys: Sequence[str], tolerance: float, head: int
+    ) -> object:
+        engine = self._engine
+        sides = sides_of(engine.table(request, left), engine.table(request, right))
+        shared = engine.database, engine.queries
+        return compare_tables(request, *shared, sides, tuple(keys), tolerance=float(tolerance), head=head)
 
-    def pivot(self, request: WorkerRequest) -> object:
-        engine, payload = self._engine, _payload(request)
-        asked = CrossTable(tuple(payload["rows"]), tuple(payload["columns"]), payload["values"], payload["aggregate"])
-        sql = pivot_query(request, engine.database, engine.table(request, payload["name"]), asked)
-        return encoded(engine.queries.run(request, sql, payload["head"], None))
+    def pivot(self, request: WorkerRequest, name: str, head: int, **asked: Any) -> object:
+        engine, cross = self._engine, decoded(CrossTable, asked)
+        sql = pivot_query(request, engine.database, engine.table(request, name), cross)
+        return engine.queries.run(request, sql, head, None)
 
-    def adopt(self, request: WorkerRequest) -> object:
-        payload = _payload(request)
-        provenance: Provenance = decoded(Provenance, payload["provenance"])
-        file, types, head = Path(payload["file"]), payload["types"], payload["head"]
-        return encoded(self._engine.queries.adopt(request, file, types, provenance, head))
+    def adopt(
+        self, request: WorkerRequest, file: str, types: Mapping[str, str], provenance: object, head: int
+    ) -> object:
+        return self._engine.queries.adopt(request, Path(file), types, decoded(Provenance, provenance), head)
 
 
 def _opened(folder: Path, limits: Limits) -> OpenEngine:
@@ -305,20 +291,12 @@ def _opened(folder: Path, limits: Limits) -> OpenEngine:
     return OpenEngine(database, store, datasets, Queries(database, store, datasets), arrangements)
 
 
-def _payload(request: WorkerRequest) -> Any:
-    return request.payload
-
-
-def _arrangement(payload: Any) -> Arrangement:
-    return decoded(Arrangement, payload["arrangement"])
-
-
-def _in_words(handler: Handler) -> Handler:
-    """Return ``handler`` with errors of one line each."""
+def _in_words(handler: Callable[..., object]) -> Handler:
+    """Return ``handler``, called with the fields of the request, with errors of one line each."""
 
     def run(request: WorkerRequest) -> object:
         try:
-            return handler(request)
+            return encoded(handler(request, **cast("dict[str, Any]", request.payload)))
         except duckdb.Error as error:
             raise of_query(error, (), ()) from error
         except MemoryError as error:

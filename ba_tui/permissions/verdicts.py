@@ -118,22 +118,6 @@ RESTRICTED = "Only reading is allowed here: nothing is changed or run, and nothi
 _CONTAINED = regex(r"docker|kubepods|containerd|libpod|lxc|garden|actions_job")
 
 
-def _never() -> bool:
-    return False
-
-
-def _unknown() -> str:
-    return "no sandbox is known"
-
-
-def _no_reason(tool: Tool, args: Mapping[str, Any]) -> str:
-    return ""
-
-
-UnnamedHosts: TypeAlias = Callable[..., str]
-"""Returns why a call that contacts a host asks in mode auto; see ``Egress.unnamed`` for its parameters."""
-
-
 def _no_host(tool: Tool, args: Mapping[str, Any], *, held: bool) -> str:
     return ""
 
@@ -155,11 +139,12 @@ class Bounds:
     own: UserFolders | None = None
     restricted: str = ""
     bypass: bool = False
-    confined: Callable[[], bool] = _never
-    unheld: Callable[[], str] = _unknown
-    walled: Callable[[], bool] = _never
-    suspicion: Callable[[Tool, Mapping[str, Any]], str] = _no_reason
-    unnamed: UnnamedHosts = _no_host
+    confined: Callable[[], bool] = lambda: False
+    unheld: Callable[[], str] = lambda: "no sandbox is known"
+    walled: Callable[[], bool] = lambda: False
+    suspicion: Callable[[Tool, Mapping[str, Any]], str] = lambda tool, args: ""
+    unnamed: Callable[..., str] = _no_host
+    """See ``Egress.unnamed`` for its parameters."""
     timeout: float | None = None
     hits: Path | None = None
     quiet: float = 0.8

@@ -18,7 +18,7 @@ import yaml
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.contributions import CheckResult
-from ba_tui.core.ports.mcp import ServerConfig
+from ba_tui.core.ports.mcp import ServerConfig, ServerScope
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
 from ba_tui.ingress import within
@@ -110,7 +110,11 @@ class _Search:
         self._remarks: list[str] = []
 
     def found(self) -> FoundServers:
-        claude = None if self._settings.strict or not self._settings.claude else self._claude()
+        claude = (
+            None
+            if self._settings.strict or not self._settings.claude
+            else read_claude_state(user_home(), self._at.root)
+        )
         every = list(self._every(claude))
         first: dict[str, ConfiguredServer] = {}
         for each in every:
@@ -154,13 +158,13 @@ class _Search:
         if file := read_servers(self._at.root / PROJECT_FILE, within(self._at.root)):
             yield from self._of(file, "project")
 
-    def _of(self, file: ServersFile, scope: str) -> Iterator[ConfiguredServer]:
+    def _of(self, file: ServersFile, scope: ServerScope) -> Iterator[ConfiguredServer]:
         self._problems += file.problems
         self._remarks += file.remarks
         for each in file.entries:
             if each.entry.settings is not None:
                 trusted = scope != "project" or self._at.trusted
-                origin = Origin(next(known for known in SCOPES if known == scope), file.source, trusted)
+                origin = Origin(scope, file.source, trusted)
                 yield self._made(each.name, each.entry.settings, origin)
 
     def _made(self, name: str, settings: ServerSettings, origin: Origin) -> ConfiguredServer:
@@ -179,9 +183,6 @@ class _Search:
     def _entry(self, name: str) -> str:
         key = read_key(name, None, self._at.where, {})
         return key.value if key else ""
-
-    def _claude(self) -> ClaudeState | None:
-        return read_claude_state(user_home(), self._at.root)
 
     def _off(self, claude: ClaudeState | None, *, project: bool) -> dict[str, str]:
         """Return why each server is off. ``project``: those in .mcp.json, which Claude Code's settings may turn off,

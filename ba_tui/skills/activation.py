@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -45,13 +44,11 @@ class ActivationRequest:
 @frozen
 class Modifier:
     """The effects of an active skill. ``tools``: rules that need no question once the user confirmed the skill, and
-    with ``exclusive`` the only allowed ones. ``only_person``: models may not start it. ``unknown``: rules that allow
-    nothing here."""
+    with ``exclusive`` the only allowed ones. ``unknown``: rules that allow nothing here."""
 
     tools: tuple[str, ...] = ()
     exclusive: bool = False
     model: str = ""
-    only_person: bool = False
     unknown: tuple[str, ...] = ()
 
 
@@ -72,7 +69,6 @@ class SkillActivation:
 
     request: ActivationRequest
     notes: tuple[ActivationNote, ...]
-    modifier: Modifier = field(default_factory=Modifier)
     active: ActiveSkill | None = None
 
     @property
@@ -148,17 +144,6 @@ class SkillStack:
         self.check(skill.id, by=skill.by)
         self.active = (*self.active, skill)
 
-    def pop(self, activation: str) -> ActiveSkill:
-        """Remove the top, which must be ``activation``. Raises SkillRefused if it is not."""
-        top = self.top
-        if top is None:
-            raise SkillRefused("No skill is active.", "There is nothing to end.")
-        if top.activation != activation:
-            other = next((skill.id for skill in self.active if skill.activation == activation), "another skill")
-            raise SkillRefused(f"{top.id} was started last, so {other} can't end before it.", f"Active: {self.path()}.")
-        self.active = self.active[:-1]
-        return top
-
     def end(self, id: str = "") -> tuple[ActiveSkill, ...]:
         """End ``id`` (empty: the top) and the skills started within it; return them, the top first.
 
@@ -175,20 +160,3 @@ class SkillStack:
         ended = [skill for index, skill in enumerate(self.active) if index == at or (index > at and skill.by != "core")]
         self.active = tuple(skill for skill in self.active if skill not in ended)
         return tuple(reversed(ended))
-
-    @contextmanager
-    def within(self, skill: ActiveSkill) -> Generator[None]:
-        """Keep ``skill`` on top while the block runs. Skills started within it must be ended by then; if the block
-        fails, they end with it.
-
-        Raises:
-            SkillRefused: as ``push`` and ``pop``.
-        """
-        self.push(skill)
-        try:
-            yield
-        except BaseException:
-            if skill.id in self:
-                self.end(skill.id)
-            raise
-        self.pop(skill.activation)

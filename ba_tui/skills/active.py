@@ -148,14 +148,6 @@ NOT_HERE = "are not here or can't be allowed beforehand"
 OFF = "Skills are switched off in skills.yaml (global.enabled)."
 
 
-def _asks() -> bool:
-    return True
-
-
-def _all(rules: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(rules), ()
-
-
 @frozen
 class SkillContext:
     """The conversation that skills belong to: its id and ``root``. ``asks``: whether confirming tools makes a
@@ -164,11 +156,11 @@ class SkillContext:
 
     conversation: str = ""
     root: Path = Path()
-    asks: Callable[[], bool] = _asks
+    asks: Callable[[], bool] = lambda: True
     why_not: Callable[[str], str] = lambda model: ""
     active: Callable[[], tuple[ActiveSkill, ...]] = tuple[ActiveSkill, ...]
     recent: RecentSkills = field(default_factory=RecentSkills)
-    grantable: Callable[[Iterable[str]], tuple[tuple[str, ...], tuple[str, ...]]] = _all
+    grantable: Callable[[Iterable[str]], tuple[tuple[str, ...], tuple[str, ...]]] = lambda rules: (tuple(rules), ())
 
 
 @frozen
@@ -229,7 +221,7 @@ class ActiveSkills:
     def modifier(self, skill: Skill) -> Modifier:
         tools, unknown = self.context.grantable(_located(rules_of(skill.head.tools), skill))
         model = "" if skill.head.model in {"inherit", "default"} else skill.head.model
-        return Modifier(tools, skill.head.exclusive and bool(skill.head.tools), model, skill.head.hidden, unknown)
+        return Modifier(tools, skill.head.exclusive and bool(skill.head.tools), model, unknown)
 
     async def start(self, request: ActivationRequest, ask: AskPerson) -> SkillActivation:
         """Prepare an activation; the caller then changes the stack and adds the result to the conversation.
@@ -241,15 +233,13 @@ class ActiveSkills:
         request = replace(request, skill=skill.id, conversation=self.context.conversation)
         stack, modifier = SkillStack(request.chain), self.modifier(skill)
         if request.by == "model" and not self.offered(skill):
-            why = "is started by the user only" if modifier.only_person else "is switched off for models"
+            why = "is started by the user only" if skill.head.hidden else "is switched off for models"
             raise SkillRefused(f"The skill {skill.id} {why}.", f"The user can start it with /{skill.id}.")
         if request.level == 1:
-            return SkillActivation(
-                request, (ActivationNote("metadata", _about(skill, self.place(skill)), True),), modifier
-            )
+            return SkillActivation(request, (ActivationNote("metadata", _about(skill, self.place(skill)), True),))
         if skill.id in stack and request.level == 3:
             text = await asyncio.to_thread(further, skill, self.catalog.ingress, self.place(skill))
-            return SkillActivation(request, (ActivationNote("instruction", text, True),), modifier)
+            return SkillActivation(request, (ActivationNote("instruction", text, True),))
         stack.check(skill.id, by=request.by)
         return await self._started(skill, request, modifier, ask)
 
@@ -274,7 +264,7 @@ class ActiveSkills:
         notes += _metadata(skill, request, replace(modifier, model=model), missing)
         await asyncio.to_thread(self.context.recent.used, skill.id)
         log.info("%s: %s started the skill %s at depth %d", request.conversation, request.by, skill.id, request.depth)
-        return SkillActivation(request, tuple(notes), modifier, active)
+        return SkillActivation(request, tuple(notes), active)
 
     async def _permissions(self, active: ActiveSkill, ask: AskPerson) -> ActivationNote:
         tools = ", ".join(active.allowed_tools)

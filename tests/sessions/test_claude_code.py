@@ -16,10 +16,9 @@ from ba_tui.core.events import Event, MessageDone, Notice, Steered, Titled, Tool
 from ba_tui.core.messages import Document, Image, Opaque, Text, ToolUse
 from ba_tui.core.results import Diff
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.imports.claude_code import read_story
 from ba_tui.sessions.imports.transcripts import read_transcript
 from ba_tui.sessions.records import UnknownRecord
-from tests.sessions.test_importing import call, entry, output, text, valid
+from tests.sessions.test_importing import call, entry, output, read_story, text, valid
 
 Record = dict[str, Any]
 PROMPT = entry(1, "user", "look", parent=None)

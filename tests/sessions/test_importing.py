@@ -17,13 +17,22 @@ from ba_tui.core.events import Compressed, MessageDone, Notice, Steered, ToolFin
 from ba_tui.core.messages import Image, Message, Thinking, ToolOutput, ToolUse, Usage
 from ba_tui.core.results import CommandText, Diff
 from ba_tui.core.transcript import Transcript
-from ba_tui.sessions.imports.claude_code import read_story
+from ba_tui.sessions.imports.claude_code import PLACE, Story, skeleton, stream_story
 from ba_tui.sessions.imports.transcripts import VERSIONS, read_transcript, result_of
 from ba_tui.sessions.journal import JournalFile
 from tests.sessions.shelf import WORK, folder_of, library, stored, turn
 
 A = "20261121-120000-ab12"
 Record = dict[str, Any]
+
+
+def read_story(records: Sequence[Record]) -> Story:
+    """Return a transcript that is in memory as a whole."""
+    story = stream_story(
+        [{**skeleton(record), PLACE: place} for place, record in enumerate(records)], records.__getitem__
+    )
+    story.events = list(story.events)
+    return story
 
 
 def entry(number: int, kind: str, content: Any, *, parent: int | None = -1, **more: Any) -> Record:

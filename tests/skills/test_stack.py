@@ -12,32 +12,6 @@ def skill(id: str, by: str = "model") -> ActiveSkill:
     return ActiveSkill(id, f"{id}-1", "d", by="core" if by == "core" else "model")
 
 
-def test_only_the_top_can_be_popped() -> None:
-    stack = SkillStack()
-    stack.push(skill("a"))
-    stack.push(skill("b"))
-    with pytest.raises(SkillRefused, match="b was started last, so a can't end"):
-        stack.pop("a-1")
-    assert stack.pop("b-1").id == "b"
-    assert stack.path() == "a"
-    assert stack.pop("a-1").id == "a"
-    with pytest.raises(SkillRefused, match="No skill is active"):
-        stack.pop("a-1")
-
-
-def test_a_block_checks_that_nothing_was_left_open() -> None:
-    stack = SkillStack()
-    with stack.within(skill("a")):
-        assert "a" in stack
-    assert stack.active == ()
-    with pytest.raises(SkillRefused, match="b was started last"), stack.within(skill("a")):
-        stack.push(skill("b"))
-    stack = SkillStack()
-    with pytest.raises(KeyError), stack.within(skill("a")):
-        _fails_within(stack)
-    assert stack.active == ()
-
-
 def test_what_settings_started_is_no_depth_and_stays() -> None:
     stack = SkillStack([skill(f"core-{number}", "core") for number in range(4)])
     for name in ("a", "b", "c"):
@@ -54,8 +28,3 @@ def test_instructions_are_whole_or_they_are_not() -> None:
     assert whole_in(f"before\n{text}\nafter", one)
     assert not whole_in(text.replace("First.", "…"), one)
     assert not whole_in(text, ActiveSkill("a", "a-2", "d"))
-
-
-def _fails_within(stack: SkillStack) -> None:
-    stack.push(skill("b"))
-    raise KeyError("b")

@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ba_tui.core.values import frozen
 from ba_tui.permissions.paths import folded, is_secret
 from ba_tui.permissions.sandbox.workspace_scan import COLD
 from ba_tui.permissions.secrets import masking, scanner
 from ba_tui.permissions.secrets.masked_copies import LARGEST, FileStamp, read_stable, save_copy, stamp_of
+from ba_tui.permissions.secrets.masking import ScanOrder
 
 NICE = 15
 MOST_FILES = 200_000
@@ -29,24 +29,6 @@ MOST_FOUND = 250
 """Files with secrets of which copies are made. With more, read-only commands ask first."""
 DIGEST = 8
 """Bytes of the digest of a file without secrets."""
-
-
-@frozen
-class ScanOrder:
-    """The arguments of the process. ``kept``: the file that stores digests of files without secrets."""
-
-    roots: tuple[str, ...]
-    skipped: tuple[str, ...]
-    copies: str
-    kept: str
-
-    def text(self) -> str:
-        return json.dumps([self.roots, self.skipped, self.copies, self.kept])
-
-    @staticmethod
-    def read(text: str) -> ScanOrder:
-        roots, skipped, copies, kept = json.loads(text)
-        return ScanOrder(tuple(roots), tuple(skipped), copies, kept)
 
 
 class ContentSearch:

@@ -17,9 +17,8 @@ from typing import Any
 
 from ba_tui.core.errors import started
 from ba_tui.permissions.sandbox.workspace_scan import FileReach, shown_in
-from ba_tui.permissions.secrets.content_process import ScanOrder
 from ba_tui.permissions.secrets.masked_copies import FileStamp, MaskedCopies, keep, private_folder
-from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces
+from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces, ScanOrder
 from ba_tui.processes.programs import PipedChild
 from ba_tui.processes.scratch import remove_scratch
 

@@ -101,6 +101,24 @@ class MaskPlaces:
     searched: bool = True
 
 
+@frozen
+class ScanOrder:
+    """The arguments of ``content_process``. ``kept``: the file that stores digests of files without secrets."""
+
+    roots: tuple[str, ...]
+    skipped: tuple[str, ...]
+    copies: str
+    kept: str
+
+    def text(self) -> str:
+        return json.dumps([self.roots, self.skipped, self.copies, self.kept])
+
+    @staticmethod
+    def read(text: str) -> ScanOrder:
+        roots, skipped, copies, kept = json.loads(text)
+        return ScanOrder(tuple(roots), tuple(skipped), copies, kept)
+
+
 MARK = "masked-by-ba"
 """The beginning of a placeholder that is long enough for it."""
 VALUE = "value"

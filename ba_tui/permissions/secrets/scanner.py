@@ -180,21 +180,6 @@ class Secret:
     value: str = field(default="", repr=False)
 
 
-@frozen
-class _ContextPatterns:
-    """Patterns of secrets that only their context reveals."""
-
-    assigned: re.Pattern[str]
-    paging: re.Pattern[str]
-    flagged: re.Pattern[str]
-    bearer: re.Pattern[str]
-    login: re.Pattern[str]
-    placeholder: re.Pattern[str]
-    reference: re.Pattern[str]
-    cookie: re.Pattern[str]
-    uuid: re.Pattern[str]
-
-
 _WORDS = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token", "api_key", "apikey", "api-key", "private_key"),
     *("privatekey", "access_key", "accesskey", "account_key", "auth_key", "client_key", "encryption_key"),
@@ -204,44 +189,35 @@ _BLOB = regex(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}+={0,2}+")
 _LOGIN_NAME = regex(r"auth[\"']?\s{0,3}[:=]\s{0,3}[\"']?$")
 _LONGER = regex(r"[A-Za-z0-9_~+/.%=-]{0,4000}")
 _PASSWORDS = ("passw", "passphrase", "pwd", "_pass")
-
-
-@cache
-def _context() -> _ContextPatterns:
-    """Return the compiled patterns. They are compiled on first use, since most texts need none."""
-    return _ContextPatterns(
-        assigned=re.compile(
-            r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:private|access|account|auth|client|encryption"
-            r"|signing)_?key|_pass)(?![a-z]{3})[A-Za-z0-9_-]{0,30}+(?:\\?[\"'\]]){0,2}"
-            r"\s{0,3}(?:=>|:=|==?|:|value\s?=|>(?=[^<>\s]{6,250}</))\s{0,3}"
-            r"(?:(?P<quote>\\?[\"'`])(?P<quoted>[^\"'`\s\\]{6,250}+)|(?P<bare>[A-Za-z0-9_~+/.!@#$%^*?-]{8,250}+={0,2}+)(?![(\[]))",
-            re.IGNORECASE,
-        ),
-        paging=re.compile(
-            r"(?:next|page|paging|continuation|cursor|sync|pagination|csrf|max|min|per|num)[_-]?$", re.IGNORECASE
-        ),
-        flagged=re.compile(
-            r"(?:password|passwd|passphrase|secret|token|api-?key|(?:private|access|account|auth|client)-?key|pass)"
-            r"[ \t]+(?:(?P<quote>[\"'])(?P<quoted>[^\"'\s]{6,250}+)|(?P<bare>[A-Za-z0-9_~+/.!@#$%^*?=-]{8,250}+))",
-            re.IGNORECASE,
-        ),
-        bearer=re.compile(r"(?:bearer|basic|token)[ \t]{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,2000}+)", re.IGNORECASE),
-        login=re.compile(
-            r"://(?:(?P<user>[^\s:/@?#\"'<>`]{0,200}+):(?P<password>[^\s/@\"'<>`]{1,250}+)"
-            r"|(?P<token>[A-Za-z0-9_-]{20,250}+))@(?=[\w\[$])"
-        ),
-        placeholder=re.compile(
-            r"example|placeholder|change[_-]?me|redacted|sample|dummy|x{5,}|\*{3}|\.{3}|…|[<>]|\$[({A-Z_]|\{\{|%\(|#\{"
-            r"|^\$\w+$|^%\w+%$|^\{\w+\}$|\[secret: "
-            r"|(?<![a-z])(?:your|yours|my|the|some|fake|test|demo|foo|insert|replace|todo|mock|stub|invalid)(?![a-z])",
-            re.IGNORECASE,
-        ),
-        reference=re.compile(
-            r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|[A-Za-z]+|[a-z]+(?:[_-][a-z]+)+|[A-Z]+(?:_[A-Z]+)+|[/.~][\w./-]*"
-        ),
-        cookie=re.compile(r"[ ;]([\w.-]{1,80}+)=(?P<value>[A-Za-z0-9._~+/%=-]{24,4000}+)"),
-        uuid=re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE),
-    )
+_ASSIGNED = regex(
+    r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|(?:private|access|account|auth|client|encryption"
+    r"|signing)_?key|_pass)(?![a-z]{3})[A-Za-z0-9_-]{0,30}+(?:\\?[\"'\]]){0,2}"
+    r"\s{0,3}(?:=>|:=|==?|:|value\s?=|>(?=[^<>\s]{6,250}</))\s{0,3}"
+    r"(?:(?P<quote>\\?[\"'`])(?P<quoted>[^\"'`\s\\]{6,250}+)|(?P<bare>[A-Za-z0-9_~+/.!@#$%^*?-]{8,250}+={0,2}+)(?![(\[]))",
+    re.IGNORECASE,
+)
+_PAGING = regex(r"(?:next|page|paging|continuation|cursor|sync|pagination|csrf|max|min|per|num)[_-]?$", re.IGNORECASE)
+_FLAGGED = regex(
+    r"(?:password|passwd|passphrase|secret|token|api-?key|(?:private|access|account|auth|client)-?key|pass)"
+    r"[ \t]+(?:(?P<quote>[\"'])(?P<quoted>[^\"'\s]{6,250}+)|(?P<bare>[A-Za-z0-9_~+/.!@#$%^*?=-]{8,250}+))",
+    re.IGNORECASE,
+)
+_BEARER = regex(r"(?:bearer|basic|token)[ \t]{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,2000}+)", re.IGNORECASE)
+_LOGIN = regex(
+    r"://(?:(?P<user>[^\s:/@?#\"'<>`]{0,200}+):(?P<password>[^\s/@\"'<>`]{1,250}+)"
+    r"|(?P<token>[A-Za-z0-9_-]{20,250}+))@(?=[\w\[$])"
+)
+_PLACEHOLDER = regex(
+    r"example|placeholder|change[_-]?me|redacted|sample|dummy|x{5,}|\*{3}|\.{3}|…|[<>]|\$[({A-Z_]|\{\{|%\(|#\{"
+    r"|^\$\w+$|^%\w+%$|^\{\w+\}$|\[secret: "
+    r"|(?<![a-z])(?:your|yours|my|the|some|fake|test|demo|foo|insert|replace|todo|mock|stub|invalid)(?![a-z])",
+    re.IGNORECASE,
+)
+_REFERENCE = regex(
+    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|[A-Za-z]+|[a-z]+(?:[_-][a-z]+)+|[A-Z]+(?:_[A-Z]+)+|[/.~][\w./-]*"
+)
+_COOKIE = regex(r"[ ;]([\w.-]{1,80}+)=(?P<value>[A-Za-z0-9._~+/%=-]{24,4000}+)")
+_UUID = regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def find(text: str) -> tuple[Secret, ...]:
@@ -357,7 +333,7 @@ def _of_vendors(text: str) -> Iterator[Secret]:
 def _private_key(text: str, at: int, match: re.Match[str]) -> Iterator[Secret]:
     """Yield a private key with its last line, if present; a truncated key counts too."""
     body = re.sub(r"[\r\n][ \t>|+]+", "\n", match[0].partition("-----")[2])
-    if sum(character.isalnum() for character in body) < 40 or _context().placeholder.search(body):
+    if sum(character.isalnum() for character in body) < 40 or _PLACEHOLDER.search(body):
         return
     # A trailing backslash belongs to the following character, such as an escaped quote.
     end = at + len(text[at : match.end()].rstrip("\\"))
@@ -403,7 +379,7 @@ _SPECIAL = {
 
 def _in_addresses(text: str) -> Iterator[Secret]:
     for at in _places(text, "://"):
-        match = _context().login.match(text, at)
+        match = _LOGIN.match(text, at)
         if match is None:
             continue
         if token := match["token"]:
@@ -412,14 +388,14 @@ def _in_addresses(text: str) -> Iterator[Secret]:
             continue
         password, user = match["password"], match["user"]
         common = {user.lower(), "password", "pass", "passwd", "pwd", "secret", "user", "pw", "port", "token", "key"}
-        if password.lower() not in common and not _context().placeholder.search(password) and len(set(password)) > 1:
+        if password.lower() not in common and not _PLACEHOLDER.search(password) and len(set(password)) > 1:
             yield Secret(match.start("password"), match.end("password"), "password in an address")
 
 
 def _in_headers(text: str, lower: str) -> Iterator[Secret]:
     for word in ("bearer", "basic", "token "):
         for at in _places(lower, word):
-            match = _context().bearer.match(text, at)
+            match = _BEARER.match(text, at)
             if word == "token " and "authorization" not in lower[max(0, at - 24) : at]:
                 continue
             if match and _real(match["value"]) and looks_drawn(match["value"]):
@@ -430,7 +406,7 @@ def _in_headers(text: str, lower: str) -> Iterator[Secret]:
             continue
         end = text.find("\n", at, at + 8_000)
         end = end if end >= 0 else at + 8_000
-        for match in _context().cookie.finditer(text, at, end):
+        for match in _COOKIE.finditer(text, at, end):
             if _real(match["value"]) and looks_drawn(match["value"]):
                 yield Secret(match.start("value"), match.end("value"), "token")
 
@@ -439,18 +415,17 @@ def _assigned(text: str, lower: str) -> Iterator[Secret]:
     for word in _WORDS:
         for at in _places(lower, word):
             option = text[max(0, at - 24) : at].rpartition(" ")[2].startswith("--")
-            named = _context()
-            match = named.assigned.match(text, at) or (named.flagged.match(text, at) if option else None)
-            if match is None or (word in {"token", "secret"} and named.paging.search(text, max(0, at - 16), at)):
+            match = _ASSIGNED.match(text, at) or (_FLAGGED.match(text, at) if option else None)
+            if match is None or (word in {"token", "secret"} and _PAGING.search(text, max(0, at - 16), at)):
                 continue
             group = "quoted" if match["quoted"] else "bare"
             value, start = match[group], match.start(group)
-            if named.uuid.fullmatch(value) or not _real(value):
+            if _UUID.fullmatch(value) or not _real(value):
                 continue
             if word.startswith(_PASSWORDS):
                 if _password(value, quoted=group == "quoted"):
                     yield Secret(start, _end(text, match, group), "password")
-            elif looks_drawn(value) and not named.reference.fullmatch(value):
+            elif looks_drawn(value) and not _REFERENCE.fullmatch(value):
                 yield Secret(start, _end(text, match, group), "token")
 
 
@@ -480,14 +455,14 @@ def _password(value: str, *, quoted: bool) -> bool:
     """Return whether a value may be a chosen password, and is no word, name or path of a program."""
     if len(value) < 8 and not (quoted and any(letter.isdigit() for letter in value)):
         return False
-    if _context().reference.fullmatch(value) and not (quoted and any(letter.isdigit() for letter in value)):
+    if _REFERENCE.fullmatch(value) and not (quoted and any(letter.isdigit() for letter in value)):
         return False
     return any(not letter.isalpha() for letter in value) and len(set(value)) > 3
 
 
 def _real(value: str) -> bool:
     """Return whether ``value`` is no placeholder such as ``sk-xxxx`` or ``<your key>``."""
-    return len(set(value)) >= min(6, len(value) // 3 + 3) and not _context().placeholder.search(value)
+    return len(set(value)) >= min(6, len(value) // 3 + 3) and not _PLACEHOLDER.search(value)
 
 
 def looks_drawn(value: str) -> bool:

@@ -328,17 +328,9 @@ def recognised(records: Sequence[Record]) -> bool:
     )
 
 
-def read_story(records: Sequence[Record]) -> Story:
-    """Return the transcript's final conversation and those of its sub-agents."""
-    story = stream_story(
-        [{**skeleton(record), PLACE: place} for place, record in enumerate(records)], records.__getitem__
-    )
-    story.events = list(story.events)
-    return story
-
-
 def stream_story(records: Sequence[Record], load: Callable[[int], Record]) -> Story:
-    """Return the same from skeletons; ``load`` returns the complete record at a skeleton's ``PLACE``."""
+    """Return the transcript's final conversation and those of its sub-agents. ``records``: skeletons;
+    ``load`` returns the complete record at a skeleton's ``PLACE``."""
     story = Story()
     talk = unique(record for record in records if _is_talk(record, story))
     aside = [record for record in talk if record.get("isSidechain")]

@@ -17,10 +17,9 @@ from ba_tui.core.effects import READING, WORKING, Profile
 from ba_tui.permissions.sandbox.confinement import NotHidden, Sandbox, find
 from ba_tui.permissions.sandbox.layout import bubblewraps
 from ba_tui.permissions.sandbox.workspace_scan import FileReach
-from ba_tui.permissions.secrets.content_process import ScanOrder
 from ba_tui.permissions.secrets.content_scan import ContentScan
 from ba_tui.permissions.secrets.masked_copies import MaskedCopies
-from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces
+from ba_tui.permissions.secrets.masking import KnownSecrets, MaskPlaces, ScanOrder
 
 FOUND = find(bubblewraps())
 pytestmark = pytest.mark.skipif(FOUND.mechanism is None, reason="bubblewrap does not work here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -40,7 +41,7 @@ def list_(
     agents = _agents(folder)
     found = agents.search(" ".join(words)) if words else agents.lines()
     if json_:
-        print_line(json.dumps([_facts(line) for line in found], indent=2))
+        print_line(json.dumps([asdict(line) for line in found], indent=2))
     else:
         widest = max((len(line.name) for line in found), default=0)
         model = max((len(line.model) for line in found), default=0)
@@ -63,9 +64,9 @@ def show(name: Name, json_: Json = False, cwd: Cwd = None) -> int:
     line = _known(agents, name, project_root(folder))
     prompt = "" if line.trouble else agents.prompt(line.path)
     if json_:
-        print_line(json.dumps({**_facts(line), "prompt": prompt}, indent=2))
+        print_line(json.dumps({**asdict(line), "prompt": prompt}, indent=2))
         return 0
-    print_facts({key: _shown(key, value) for key, value in _facts(line).items()}, prompt)
+    print_facts({key: _shown(key, value) for key, value in asdict(line).items()}, prompt)
     return 0
 
 
@@ -79,7 +80,7 @@ def validate(
     agents = _agents(folder_of(cwd))
     lines = [line for path in paths for line in _checked(agents, path)]
     if json_:
-        print_line(json.dumps([_facts(line) for line in lines], indent=2))
+        print_line(json.dumps([asdict(line) for line in lines], indent=2))
     else:
         for line in lines:
             print_line(printable(f"{line.path}: {'not valid' if line.trouble else f'valid, called {line.name}'}"))
@@ -115,30 +116,10 @@ def _known(agents: AgentFiles, name: str, root: Path) -> AgentLine:
     raise UsageError(f"There is no agent {name!r}.", hint)
 
 
-def _facts(line: AgentLine) -> dict[str, Any]:
-    return {
-        "name": line.name,
-        "state": line.state,
-        "source": line.source,
-        "path": line.path,
-        "description": line.description,
-        "model": line.model,
-        "tools": None if line.tools is None else list(line.tools),
-        "without": list(line.without),
-        "limit": line.limit,
-        "max_loops": line.max_loops,
-        "color": line.color,
-        "unsupported": list(line.unsupported),
-        "ignored": list(line.ignored),
-        "warnings": list(line.warnings),
-        "trouble": line.trouble,
-    }
-
-
 def _shown(key: str, value: Any) -> str:
     if key == "tools":
         return "all" if value is None else ", ".join(value) or "none"
     if key == "model":
         return value or "the session's"
     separator = "; " if key in {"unsupported", "warnings"} else ", "
-    return separator.join(cast("list[str]", value)) if isinstance(value, list) else str(value)
+    return separator.join(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else str(value)

@@ -268,19 +268,16 @@ class FollowedTurns:
         running = self._running[turn] = set[str]()
         conversation = self._session.conversation
         try:
-            async for event in paced(turn):
-                if not _unseen(event):
-                    _count(running, event)
-                    yield event
-            if not running:
-                return
-            # Another event may report the end of the last agent.
-            async for event in turn:
-                if self._session.conversation is not conversation:
+            for source in (paced(turn), turn):
+                async for event in source:
+                    if source is turn and self._session.conversation is not conversation:
+                        return
+                    if not _unseen(event):
+                        _count(running, event)
+                        yield event
+                if not running:
                     return
-                if not _unseen(event):
-                    _count(running, event)
-                    yield event
+                # Another event may report the end of the last agent.
         finally:
             del self._running[turn]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -35,6 +35,11 @@ from ba_tui.faces.tui.transcript.lines import (
 from ba_tui.faces.tui.transcript.markdown import MEASURE, highlighted, plain_lines
 
 
+def _graded(make: Callable[..., Sequence[GridRow]]) -> Sequence[Build]:
+    """Return functions that make the rows: plain ones, which are quick, then coloured ones."""
+    return [partial(make, colours=colours) for colours in (False, True)]
+
+
 class SourceRenderer(Renderer[Source]):
     """Shows numbered, coloured lines of a file."""
 
@@ -62,10 +67,10 @@ class SourceRenderer(Renderer[Source]):
         return first_lines(display.text, space, paint)
 
     def page(self, display: Source, *, split: bool) -> Sequence[Build]:
-        return [lambda colours=colours: source_rows(display, colours=colours) for colours in (False, True)]
+        return _graded(partial(source_rows, display))
 
     def question(self, display: Source) -> Sequence[Build]:
-        return [lambda colours=colours: source_rows(display, colours=colours, reveal=True) for colours in (False, True)]
+        return _graded(partial(source_rows, display, reveal=True))
 
     def text(self, display: Source) -> str:
         return display.text
@@ -88,10 +93,10 @@ class ProseRenderer(Renderer[Prose]):
         return first_lines(display.text, space, plain_lines(space, space.palette.text))
 
     def page(self, display: Prose, *, split: bool) -> Sequence[Build]:
-        return [lambda colours=colours: prose_rows(display, colours=colours) for colours in (False, True)]
+        return _graded(partial(prose_rows, display))
 
     def question(self, display: Prose) -> Sequence[Build]:
-        return [lambda colours=colours: prose_rows(display, colours=colours, reveal=True) for colours in (False, True)]
+        return _graded(partial(prose_rows, display, reveal=True))
 
     def text(self, display: Prose) -> str:
         return display.text
@@ -189,7 +194,7 @@ class ScriptCallRenderer(Renderer[ScriptCall]):
             code = source_rows(source, colours=colours, reveal=True)
             return [*_argument_rows(display, colours=colours), line(), head, *code]
 
-        return [partial(rows, colours=colours) for colours in (False, True)]
+        return _graded(rows)
 
     def question(self, display: ScriptCall) -> Sequence[Build]:
         lines = display.text.count("\n") + (not display.text.endswith("\n"))

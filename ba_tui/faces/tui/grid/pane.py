@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from textual import on
 from textual.actions import SkipAction
@@ -84,6 +84,7 @@ def _lines(value: Cell) -> list[str]:
     return [NULL] if value is None else plain(value).splitlines() or [""]
 
 
+Comparison: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 _NULL = regex(r"(?i)(?:is\s+)?null")
 _NOT_NULL = regex(r"(?i)(?:is\s+)?not\s+null|!\s*null")
 _COMPARED = regex(r"(?s)(!=|<>|<=|>=|=|<|>)\s*(.+)")
@@ -123,18 +124,11 @@ def _filter(column: Column, text: str) -> RowFilter:
     if _NULL.fullmatch(text):
         return RowFilter(column.name, "is null")
     if found := _COMPARED.fullmatch(text):
-        return _compared(column, found[1], found[2].strip())
+        sign = cast("Comparison", "!=" if found[1] == "<>" else found[1])
+        return RowFilter(column.name, sign, found[2].strip())
     if text[0] in "=<>!" and text.strip("=<>! ") == "":
         raise UsageError(f"{text} has no value behind it.")
     return RowFilter(column.name, "contains" if column.kind in {"text", "other"} else "=", text)
-
-
-def _compared(column: Column, sign: str, value: str) -> RowFilter:
-    match sign:
-        case "=" | "!=" | "<" | "<=" | ">" | ">=":
-            return RowFilter(column.name, sign, value)
-        case _:
-            return RowFilter(column.name, "!=", value)
 
 
 def filter_text(arrangement: Arrangement, column: str) -> str:

@@ -11,20 +11,8 @@ from ba_tui.core.ports.datasets import Datasets, OutputFormat
 from ba_tui.core.ports.tools import Reader
 from ba_tui.core.results import Display
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.transcript.records import (
-    Compaction,
-    End,
-    MemoryNote,
-    NoticeRecord,
-    Prompt,
-    ProseRecord,
-    Record,
-    Retry,
-    Thought,
-    ToolRow,
-    source,
-    unread,
-)
+from ba_tui.faces.tui.transcript import records
+from ba_tui.faces.tui.transcript.records import Record, ToolRow
 
 CallState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled", ""]
 
@@ -78,27 +66,27 @@ def inspected(record: Record, stored: Reader | None = None, datasets: Datasets |
     match record:
         case ToolRow():
             return replace(_call(record, stored), datasets=datasets)
-        case ProseRecord(table=results.Table() as table):
+        case records.ProseRecord(table=results.Table() as table):
             return InspectorValue("Table", display=table)
-        case ProseRecord(text=text):
+        case records.ProseRecord(text=text):
             return InspectorValue("Answer", display=results.Prose(text, markdown=True))
-        case Thought(text=text):
+        case records.Thought(text=text):
             return InspectorValue("Thinking", display=results.Prose(text))
-        case Prompt(text=text):
+        case records.Prompt(text=text):
             return InspectorValue("Your prompt", display=results.Prose(text))
-        case NoticeRecord(text=text, hint=hint):
+        case records.NoticeRecord(text=text, hint=hint):
             return InspectorValue("Notice", text=f"{text}\n{hint}".strip())
-        case MemoryNote():
-            return InspectorValue("Memory", text=source(record))
-        case Compaction():
+        case records.MemoryNote():
+            return InspectorValue("Memory", text=records.source(record))
+        case records.Compaction():
             return _compaction(record)
-        case Retry(reason=reason):
+        case records.Retry(reason=reason):
             return InspectorValue("Retry", text=reason)
-        case End(reason=reason, error=error):
+        case records.End(reason=reason, error=error):
             return InspectorValue(f"Turn {reason}", text=f"{error.message}\n{error.hint}".strip() if error else "")
 
 
-def _compaction(record: Compaction) -> InspectorValue:
+def _compaction(record: records.Compaction) -> InspectorValue:
     title = "Compression undone" if record.strategy == "undo" else "Compression"
     cost = "not known" if record.cost is None else f"${record.cost:.4f}" if record.cost else "none"
     facts = {"tokens before": record.before, "tokens after": record.after, "strategy": record.strategy, "cost": cost}
@@ -124,5 +112,5 @@ def _call(row: ToolRow, stored: Reader | None) -> InspectorValue:
         row.duration,
         result.summary,
         whole,
-        unread(result),
+        records.unread(result),
     )

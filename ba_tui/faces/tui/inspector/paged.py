@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, overload
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -194,16 +194,11 @@ class PagedView(RowView):
             self._give_up("The stored result was deleted by the clean-up. This is the model's copy:")
             return
         self._ready, self._total = True, artifact.lines
-        self._wanted = _FileRows(self, artifact.lines)
         self._keep(0, first)
         self._fold()
 
     def _give_up(self, why: str) -> None:
         self.put([line((painted(why), "warning")), line(), *output_rows(self._failed)])
-
-    @property
-    def rows(self) -> Sequence[GridRow]:
-        return self._wanted if self._ready else super().rows
 
     @property
     def line_count(self) -> int:
@@ -379,26 +374,6 @@ class PagedView(RowView):
         if texts and first:
             texts[0] = texts[0][first.x :]
         return "\n".join(texts), "\n"
-
-
-class _FileRows(Sequence[GridRow]):
-    """The file's lines as the view's rows."""
-
-    def __init__(self, paged: PagedView, total: int) -> None:
-        self._paged = paged
-        self._total = total
-
-    def __len__(self) -> int:
-        return self._total
-
-    @overload
-    def __getitem__(self, index: int) -> GridRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[GridRow]: ...
-    def __getitem__(self, index: int | slice) -> GridRow | Sequence[GridRow]:
-        if isinstance(index, slice):
-            return [self._paged.row(number) for number in range(*index.indices(self._total))]
-        return self._paged.row(index)
 
 
 def read_page(whole: Whole, index: int) -> list[GridRow]:

@@ -65,15 +65,7 @@ class ListContent(Generic[T]):
 
 
 class ListScreen(Sheet[str], Generic[T]):
-    """Dismissed with the id of the chosen row, or None. Without ``rows`` they are read as soon as the list is shown.
-
-    | Key | Does |
-    | :- | :- |
-    | up, down, pageup, pagedown | move the cursor over rows |
-    | enter | ``choose`` the row at the cursor |
-    | escape | close |
-    | j, k, q | down, up, close, in a list that is not filtered |
-    """
+    """Dismissed with the id of the chosen row, or None. Without ``rows`` they are read as soon as the list is shown."""
 
     FILTERED: ClassVar[bool] = True
     """Whether typed letters filter the rows; else letters are keys."""

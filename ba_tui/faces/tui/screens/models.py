@@ -224,7 +224,6 @@ class KeyInput(Input):
             self.replace(text, *self.selection)
 
 
-BACK = "↑ ↓ scroll · Esc back"
 VARIABLES = """Set one of these before you start ba:
 
   export ANTHROPIC_API_KEY=…      Claude models
@@ -235,8 +234,12 @@ PREFIXES = (("sk-ant-", "anthropic"), ("sk-", "openai"))
 KEYS = "↑ ↓ Enter choose · Esc skip"
 READY = "↑ ↓ Enter choose · Esc close"
 KEPT = "Saved in a file that only you can read · Enter save · Esc back"
-TYPED = "Enter find models · type NAME before the address to name it · Esc back"
-FILE = "The path of a .gguf file · Enter use it · Esc back"
+SAID = {
+    "variables": "↑ ↓ scroll · Esc back",
+    "address": "Enter find models · type NAME before the address to name it · Esc back",
+    "file": "The path of a .gguf file · Enter use it · Esc back",
+}
+"""Keys while a way is shown."""
 FEW = 3
 """Models of a server that are offered one by one."""
 NOBODY = "No model server found on the usual ports (Ollama, LM Studio, llama.cpp, vLLM)."
@@ -345,22 +348,19 @@ class Welcome(Sheet[str]):
         if self._leaving:
             return
         way, _, rest = (event.option_id or "").partition(":")
-        if way == "tour":
-            self.dismiss("tour")
-        elif way == "variables":
-            self._show("variables")
-            self.say(BACK)
-        elif way == "address":
-            self._show("address")
-            self.say(TYPED)
-        elif way == "file":
-            self._show("file")
-            self.say(FILE)
-        elif way == "key":
-            self._ask_key(rest)
-        elif way == "server":
-            place, _, model = rest.partition(":")
-            self._work(self._use, self._servers[int(place)], model)
+        match way:
+            case "tour":
+                self.dismiss("tour")
+            case "variables" | "address" | "file":
+                self._show(way)
+                self.say(SAID[way])
+            case "key":
+                self._ask_key(rest)
+            case "server":
+                place, _, model = rest.partition(":")
+                self._work(self._use, self._servers[int(place)], model)
+            case _:
+                pass
 
     def _work(self, step: Callable[..., Awaitable[None]], *args: object) -> None:
         """Start a step in place of a running one; Esc stops it."""

@@ -34,17 +34,7 @@ class MarkdownLink:
 
 
 class MarkdownPage(TranscriptView):
-    """One text, shown with ``read``.
-
-    | Key | Does |
-    | :- | :- |
-    | down, j / up, k | scroll one line |
-    | space, pagedown / pageup | scroll one page |
-    | g / G | first, last line |
-    | tab / shift+tab | next, previous link |
-    | enter | follow the link |
-    | / , ctrl+f | search; enter goes to the next hit |
-    """
+    """One text, shown with ``read``."""
 
     DEFAULT_CSS = """
     MarkdownPage {

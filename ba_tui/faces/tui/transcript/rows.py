@@ -21,6 +21,7 @@ from ba_tui.faces.tui.meters import money, short_count, short_duration
 from ba_tui.faces.tui.roster import AgentSpace
 from ba_tui.faces.tui.roster import below as agents_below
 from ba_tui.faces.tui.roster import head as agents_head
+from ba_tui.faces.tui.transcript import records
 from ba_tui.faces.tui.transcript.lines import (
     PaintedLine,
     PreviewSpace,
@@ -35,20 +36,7 @@ from ba_tui.faces.tui.transcript.lines import (
 )
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain, plain_lines
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.records import (
-    OPEN,
-    Compaction,
-    End,
-    MemoryNote,
-    NoticeRecord,
-    Prompt,
-    ProseRecord,
-    Record,
-    Retry,
-    Thought,
-    ToolRow,
-    unread,
-)
+from ba_tui.faces.tui.transcript.records import OPEN, Record, ToolRow
 
 MESSAGE = 4
 """Rows of the output that are replaced by the reason of a failure."""
@@ -64,7 +52,7 @@ def preview(record: ToolRow, space: PreviewSpace) -> list[PaintedLine]:
     reason = _reason(record, result, space)
     shown = _result(result, space._replace(limit=max(1, space.limit - len(reason))))
     lines = [*shown, *reason]
-    if words := unread(result):
+    if words := records.unread(result):
         words = clip(words, space.width, space.palette.glyphs.more)
         lines.append(PaintedLine((Segment(words, space.palette.dim),), unit=Unit("")))
     if not lines and space.unfolded:
@@ -136,27 +124,27 @@ class Look(NamedTuple):
 
 def rows(record: Record, look: Look, *, expanded: bool) -> list[PaintedLine]:
     match record:
-        case Prompt():
+        case records.Prompt():
             return _prompt(record, look)
         case ToolRow():
             return _tool(record, look, expanded=expanded)
-        case Thought():
+        case records.Thought():
             return _thought(record, look, expanded=expanded)
-        case NoticeRecord(text=text, level=level, hint=hint):
+        case records.NoticeRecord(text=text, level=level, hint=hint):
             style = {"info": look.palette.dim, "warning": look.palette.warning, "error": look.palette.failed}[level]
             return _said(getattr(look.palette.glyphs, level), text, hint, look, style)
-        case MemoryNote(text=text, hint=hint):
+        case records.MemoryNote(text=text, hint=hint):
             return _said(look.palette.glyphs.info, text, hint, look, look.palette.dim)
-        case Compaction():
+        case records.Compaction():
             return _compaction(record, look, expanded=expanded)
-        case Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
+        case records.Retry(reason=reason, until=until, attempt=attempt, attempts=attempts):
             wait = max(0, round(until - look.now))
             what, place = ("Retrying", f" ({attempt} of {attempts})") if attempts else ("Next request", "")
             hint = f"{what} in {wait} s{place}. Esc stops." if wait else f"{what}…"
             return _said(look.palette.glyphs.retry, reason, hint, look, look.palette.warning)
-        case End():
+        case records.End():
             return _end(record, look)
-        case ProseRecord():
+        case records.ProseRecord():
             return []
 
 
@@ -168,7 +156,7 @@ def _signed(lines: list[PaintedLine], sign: Segments, look: Look) -> list[Painte
     return [line._replace(gutter=look.indent if at else sign) for at, line in enumerate(lines)]
 
 
-def _prompt(record: Prompt, look: Look) -> list[PaintedLine]:
+def _prompt(record: records.Prompt, look: Look) -> list[PaintedLine]:
     palette = look.palette
     sign = palette.glyphs.steered if record.steered else palette.glyphs.prompt
     lines = plain(record.text[:LONG], look.room, palette.prompt)
@@ -301,7 +289,7 @@ def _size(record: ToolRow) -> str:
     return f"{size / 1000:.1f} KB" if size >= 1000 else ""
 
 
-def _thought(record: Thought, look: Look, *, expanded: bool) -> list[PaintedLine]:
+def _thought(record: records.Thought, look: Look, *, expanded: bool) -> list[PaintedLine]:
     palette = look.palette
     sign = _sign(palette.glyphs.thought, palette.dim)
     if expanded:
@@ -324,7 +312,7 @@ WAYS = {
 }
 
 
-def _compaction(record: Compaction, look: Look, *, expanded: bool) -> list[PaintedLine]:
+def _compaction(record: records.Compaction, look: Look, *, expanded: bool) -> list[PaintedLine]:
     """Return one line of figures; unfolded, what was retained and how the notes begin."""
     palette = look.palette
     sizes = f"{short_count(record.before)} to {short_count(record.after)} tokens"
@@ -356,7 +344,7 @@ def _said(sign: str, text: str, hint: str, look: Look, style: Style) -> list[Pai
     return _signed(lines, _sign(sign, style), look)
 
 
-def _end(record: End, look: Look) -> list[PaintedLine]:
+def _end(record: records.End, look: Look) -> list[PaintedLine]:
     glyphs, palette = look.palette.glyphs, look.palette
     if record.reason == "done":
         calls = f" {glyphs.info} {record.calls} tool call{'s' * (record.calls != 1)}" if record.calls else ""
@@ -394,4 +382,4 @@ def figure_footer(report: FigureReport, look: Look) -> list[PaintedLine]:
 
 def lively(record: Record) -> bool:
     """Return whether the rows of ``record`` change with time."""
-    return isinstance(record, Retry) or (isinstance(record, ToolRow) and record.open)
+    return isinstance(record, records.Retry) or (isinstance(record, ToolRow) and record.open)

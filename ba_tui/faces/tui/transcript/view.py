@@ -286,18 +286,7 @@ RECENT = 400
 
 
 class TranscriptView(RecordBrowser, can_focus=True):
-    """The conversation. Feed it with ``apply``.
-
-    | Key | Does |
-    | :- | :- |
-    | down / up | next, previous record |
-    | shift+down / shift+up | scroll one line |
-    | enter, ctrl+o | open in the inspector |
-    | space | expand in place |
-    | ctrl+y | copy the source text |
-    | home / end | first, last line |
-    | ctrl+f | search |
-    """
+    """The conversation. Feed it with ``apply``."""
 
     DEFAULT_CSS = palette.CSS
     Opened = pane.RecordOpened

@@ -70,11 +70,11 @@ class Composer(Vertical):
     def __init__(self) -> None:
         super().__init__(id="composer")
         self.find_commands: FindCommands | None = None
-        self.takes_path: Callable[[str], bool] = _never
+        self.takes_path: Callable[[str], bool] = lambda _: False
         """Returns whether a command, given with its typed argument, takes a path."""
-        self.mentions: Callable[[], Mentions | None] = _none
+        self.mentions: Callable[[], Mentions | None] = lambda: None
         """Return the candidates for mentions in the open conversation."""
-        self.is_choice: Callable[[str], bool] = _never
+        self.is_choice: Callable[[str], bool] = lambda _: False
         """Whether a text chooses something that is offered: such a text is no prompt, and stays out of the history."""
         self.shell_folder: Callable[[], Path] = Path.cwd
         """Where a command of the user's own would start."""
@@ -372,15 +372,6 @@ class Composer(Vertical):
 
 def _path(word: LastWord) -> tuple[CompletionRequest | None, LastWord]:
     return (CompletionRequest("path", word.text, word.column) if word.text else None), word
-
-
-def _none() -> Mentions | None:
-    return None
-
-
-def _never(text: str) -> bool:
-    del text
-    return False
 
 
 def _candidate(found: Suggestion) -> CompletionItem:

@@ -117,18 +117,18 @@ class Activity(Static):
     def _below(self, event: Event) -> None:
         """Count sub-agents and show that one asks; the conversation shows what they do."""
         match event:
-            case events.AgentStarted():
-                self._agents.add(event.agent)
-                self._say(self._working)
-            case events.TurnEnded():
-                self._agents.discard(event.agent)
-                self._say(self._working)
             case events.Asked():
                 self._say("Waiting for you")
+                return
+            case events.AgentStarted():
+                self._agents.add(event.agent)
+            case events.TurnEnded():
+                self._agents.discard(event.agent)
             case events.Answered():
-                self._say(self._working)
-            case _:
                 pass
+            case _:
+                return
+        self._say(self._working)
 
     @property
     def _working(self) -> str:

@@ -13,9 +13,9 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Call
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.answers import all_rules, bundled_rules
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import all_rules, bundled_rules
 from ba_tui.permissions.sandbox.confinement import find, sandbox_for
 from ba_tui.permissions.sandbox.layout import bubblewraps
 from ba_tui.permissions.session import started_files

@@ -11,7 +11,7 @@ from ba_tui.context.files import find_ripgrep
 from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.feature import CheckContext, installed_features, known_features
 from ba_tui.observe.doctor import Patient, asked_model, examine, server_checks
-from ba_tui.permissions.checks import rule_checks, settings_of, trust_check
+from ba_tui.permissions.session import rule_checks, settings_of, trust_check
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog

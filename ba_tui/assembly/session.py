@@ -53,7 +53,7 @@ from ba_tui.core.values import Once, frozen, late
 from ba_tui.feature import AgentParts, Stage
 from ba_tui.observe.logs import CallLog, soon
 from ba_tui.observe.metrics import CallMetrics
-from ba_tui.permissions.rules.answers import GrantedRules, grantable
+from ba_tui.permissions.answers import GrantedRules, grantable
 from ba_tui.permissions.secrets.sharing import PromptSecrets
 from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.providers.agent_model import AgentModel, SmallModel, keys_of
@@ -66,7 +66,7 @@ from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.settings.tool_names import rules_of
-from ba_tui.skills.listing import SkillList
+from ba_tui.skills.prompt import SkillList
 from ba_tui.tools.builtin.todos import UnfinishedTodos
 from ba_tui.tools.shells import EndedShells
 from ba_tui.tools.toolbox import AgentSource, ModelRequests, SessionScope

@@ -17,8 +17,7 @@ from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress
 from ba_tui.observe.logs import start_logging
-from ba_tui.permissions.rules.answers import ProjectApprovals, problems_of
-from ba_tui.permissions.rules.rulebook import all_rules
+from ba_tui.permissions.answers import ProjectApprovals, all_rules, problems_of
 from ba_tui.permissions.sandbox.confinement import limits_for
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.secrets.sharing import ingress_for

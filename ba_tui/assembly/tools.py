@@ -21,9 +21,8 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Listener
 from ba_tui.core.values import Once, late
 from ba_tui.feature import AgentParts, OpenFeature, SessionContext, Stage, installed_features, known_features
+from ba_tui.permissions.answers import GrantedRules, grantable, unknown_tools
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.rules.answers import GrantedRules, grantable
-from ba_tui.permissions.rules.rulebook import unknown_tools
 from ba_tui.permissions.sandbox.confinement import limits_for
 from ba_tui.permissions.secrets.sharing import ingress_for
 from ba_tui.permissions.session import SessionPermissions, started_files

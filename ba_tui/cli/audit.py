@@ -6,11 +6,11 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,8 +18,10 @@ from ba_tui.cli.config import Cwd, folder_of
 from ba_tui.cli.streams import print_line, say
 from ba_tui.core.errors import SessionNotFound, UsageError
 from ba_tui.core.text.wording import clipped
+from ba_tui.core.values import frozen
 from ba_tui.resources import folder_slug, places
-from ba_tui.sessions.audit import Audit, AuditEntry, newest_first
+from ba_tui.sessions.foreign import one_line, redacted
+from ba_tui.sessions.records import FILE, Record, forwards, is_record, loads, number
 from ba_tui.settings import printable
 
 WIDE = 110
@@ -145,3 +147,106 @@ def _when(at: float) -> str:
 
 def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+_WANTED = (b'"judged"', b'"tool_started"')
+
+
+@frozen
+class AuditEntry:
+    """One decision. ``at``: seconds since the epoch; ``target``: the target of the call, without secrets."""
+
+    at: float
+    session: str
+    agent: str
+    tool: str
+    target: str
+    verdict: str
+    by: str
+    rule: str
+    reason: str
+    hash: str
+    call_id: str
+
+
+@dataclass(slots=True)
+class Audit:
+    """The decisions of some sessions.
+
+    ``damaged``: number of unreadable lines, complete once all entries were read; ``unreadable``: unreadable files.
+    """
+
+    damaged: int = 0
+    unreadable: tuple[str, ...] = ()
+
+    def read(self, folders: Iterable[Path]) -> Iterator[AuditEntry]:
+        """Yield entries session by session, each oldest first."""
+        for folder in folders:
+            try:
+                yield from self._session(folder)
+            except OSError as error:
+                self.unreadable += (f"{folder / FILE}: {error.strerror or error}",)
+
+    def _session(self, folder: Path) -> Iterator[AuditEntry]:
+        targets: dict[str, str] = {}
+        for line in forwards(folder / FILE):
+            if not line.endswith(b"\n"):
+                # Another process is writing this line; a torn line is completed when the session is next opened.
+                return
+            if not any(kind in line for kind in _WANTED):
+                self.damaged += bool(line.strip()) and not _whole(line)
+                continue
+            record = loads(line)
+            if record is None:
+                self.damaged += 1
+                continue
+            match record.get("type"):
+                case "tool_started":
+                    targets |= _target(record)
+                case "judged":
+                    yield _decision(record, folder.name, targets)
+                case _:
+                    pass
+
+
+def newest_first(decisions: Iterable[AuditEntry]) -> list[AuditEntry]:
+    return sorted(decisions, key=lambda decision: decision.at, reverse=True)
+
+
+def _whole(line: bytes) -> bool:
+    """Return whether a line is complete; cheap for the many irrelevant lines."""
+    return (line.startswith(b'{"') and line.endswith(b"}\n")) or is_record(line)
+
+
+def _target(record: Record) -> dict[str, str]:
+    match record:
+        case {"call": {"id": str(id)}, "target": str(target)}:
+            return {id: target}
+        case _:
+            return {}
+
+
+def _decision(record: Record, session: str, targets: dict[str, str]) -> AuditEntry:
+    def text(name: str) -> str:
+        value: Any = record.get(name)
+        return value if isinstance(value, str) else ""
+
+    found = AuditEntry(
+        number(record.get("at")),
+        session,
+        text("agent"),
+        text("tool"),
+        targets.get(text("call_id"), ""),
+        text("verdict"),
+        text("by"),
+        text("rule"),
+        text("reason"),
+        text("hash"),
+        text("call_id"),
+    )
+    return replace(
+        found,
+        target=one_line(redacted(found.target), 1000),
+        rule=one_line(redacted(found.rule), 1000),
+        reason=one_line(redacted(found.reason), 1000),
+    )

@@ -17,11 +17,11 @@ import typer
 from ba_tui.cli.launch import folder_of
 from ba_tui.cli.streams import print_line, say
 from ba_tui.core.errors import UsageError
-from ba_tui.permissions.checks import check_value, rule_problems, settings_of
+from ba_tui.permissions.session import check_value, rule_problems, settings_of
 from ba_tui.resources import UserFolders, places, project_root, save_whole
 from ba_tui.settings import LoadedSettings, Settings, as_data, leaves, printable, set_value, setting_files
-from ba_tui.settings.claude.files import claude_paths
-from ba_tui.settings.form import discreet, value_text
+from ba_tui.settings.claude_files import claude_paths
+from ba_tui.settings.editing import discreet, value_text
 from ba_tui.settings.plain import adapter
 
 app = typer.Typer(no_args_is_help=True)

@@ -64,7 +64,7 @@ def _server_files(texts: Sequence[str] | None) -> list[str] | None:
     """Return absolute paths, or JSON texts unchanged. Raises UsageError for a file without a usable server."""
     if not texts:
         return None
-    from ba_tui.settings.mcp.configured import check_files  # noqa: PLC0415 - hardly any start
+    from ba_tui.settings.mcp_configured import check_files  # noqa: PLC0415 - hardly any start
 
     check_files(texts)
     return [text if text.lstrip().startswith("{") else str(Path(text).expanduser().absolute()) for text in texts]

@@ -19,11 +19,10 @@ from ba_tui.core.ports.permissions import RuleLine, RuleVerdict
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.flags import Mode
+from ba_tui.permissions.answers import ProjectApprovals, all_rules, hits_of
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import ProjectApprovals
-from ba_tui.permissions.rules.rule import CODE_TOOLS, read_rule
-from ba_tui.permissions.rules.rulebook import all_rules, hits_of
+from ba_tui.permissions.rule import CODE_TOOLS, read_rule
 from ba_tui.permissions.sandbox.confinement import sandbox_for
 from ba_tui.permissions.session import started_files
 from ba_tui.permissions.trust.grants import Trust

@@ -13,30 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ba_tui.core import events
 from ba_tui.core.conversation import Conversation
 from ba_tui.core.errors import BaError, ErrorInfo, SessionNotFound
-from ba_tui.core.events import (
-    MAIN,
-    ActivityChanged,
-    AgentPaused,
-    AgentStarted,
-    Asked,
-    Compressed,
-    Event,
-    FiguresChecked,
-    MemoriesUsed,
-    MemoryChanged,
-    MemoryLine,
-    MemoryProposed,
-    MessageDone,
-    Notice,
-    PlanChanged,
-    Retrying,
-    SubTaskChanged,
-    ToolFinished,
-    ToolStarted,
-    TurnEnded,
-)
+from ba_tui.core.events import MAIN, Event, MemoryLine, Notice
 from ba_tui.core.messages import Message, Thinking
 from ba_tui.core.ports.permissions import split_rules
 from ba_tui.core.questions import Question, Reply
@@ -114,28 +94,28 @@ class Printer:
         self._err.flush()
 
     def _narrate(self, event: Event) -> None:
-        if isinstance(event, PlanChanged | SubTaskChanged):
+        if isinstance(event, events.PlanChanged | events.SubTaskChanged):
             self._planned(event)
         match event:
-            case AgentStarted(description=description, resumed=resumed, worktree=copy):
+            case events.AgentStarted(description=description, resumed=resumed, worktree=copy):
                 goes = "continues" if resumed else "started"
                 where = f" (in the copy {copy})" if copy else ""
                 self.say(f"{_asker(event.agent)}{goes}: {description}".rstrip(": ") + where)
-            case ToolStarted(call=call, target=target):
+            case events.ToolStarted(call=call, target=target):
                 self.say(f"{_asker(event.agent)}{call.name} {target}".rstrip())
-            case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
+            case events.TurnEnded(reason=reason, error=error) if event.agent != MAIN:
                 why = f": {error.message}" if error else ""
                 self.say(f"{_asker(event.agent)}{'finished' if reason == 'done' else f'ended ({reason}){why}'}")
-            case Retrying(reason=reason, delay=delay, attempts=attempts):
+            case events.Retrying(reason=reason, delay=delay, attempts=attempts):
                 what = "Trying again" if attempts else "Next request"
                 self.say(f"{reason} {what} in {max(1, round(delay))} s.")
-            case Compressed(before=before, after=after):
+            case events.Compressed(before=before, after=after):
                 self.say(f"Compressed the conversation: {before:,} to {after:,} tokens.")
-            case MemoriesUsed(memories=memories):
+            case events.MemoriesUsed(memories=memories):
                 self.say(f"Used {count(len(memories), 'memory')}: {_quoted(memories)}")
-            case MemoryChanged(stored=(_, *_) as stored):
+            case events.MemoryChanged(stored=(_, *_) as stored):
                 self.say(f"Remembered: {_quoted(stored)} To take it back: ba memory forget {stored[0].id}")
-            case MemoryChanged(forgotten=(_, *_) as forgotten):
+            case events.MemoryChanged(forgotten=(_, *_) as forgotten):
                 self.say(f"Forgot {count(len(forgotten), 'memory')}.")
             case Notice(text=text, hint=hint):
                 self.say(with_hint(text, hint))
@@ -176,25 +156,25 @@ def _json(value: dict[str, Any]) -> str:
 def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the stream-json lines of one event."""
     match event:
-        case MessageDone(message=message):
+        case events.MessageDone(message=message):
             yield from _message_lines(message)
-        case ToolFinished(call_id=call_id, result=result, duration=duration):
+        case events.ToolFinished(call_id=call_id, result=result, duration=duration):
             fields = {"id": call_id, "ok": not result.failed, "output": result.text}
             yield "tool_result", {**fields, "duration_ms": round(duration * 1000)}
             if result.changes and result.changes.todos is not None:
                 yield "todo", {"items": [asdict(todo) for todo in result.changes.todos]}
-        case Retrying(reason=reason, attempts=0):
+        case events.Retrying(reason=reason, attempts=0):
             yield "notice", {"level": "info", "message": reason, "hint": ""}
-        case Retrying(reason=reason):
+        case events.Retrying(reason=reason):
             yield "error", {"message": reason, "retrying": True, "delay_s": event.delay}
-        case Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):
+        case events.Compressed(strategy=strategy, before=before, after=after, cost=cost, kept=kept, usage=usage):
             fields = {"strategy": strategy, "before": before, "after": after, "cost_usd": cost, "kept": kept}
             yield "compaction", {**fields, "usage": usage.record} if usage else fields
-        case FiguresChecked(report=report):
+        case events.FiguresChecked(report=report):
             yield "figures", dict(figure_fields(report))
         case Notice(text=text, level=level, hint=hint):
             yield "notice", {"level": level, "message": text, "hint": hint}
-        case TurnEnded(agent="main", error=ErrorInfo() as error):
+        case events.TurnEnded(agent="main", error=ErrorInfo() as error):
             yield "error", {"message": error.message, "hint": error.hint, "kind": error.kind, "retrying": False}
         case _:
             yield from _work_lines(event)
@@ -203,24 +183,24 @@ def _lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
 def _work_lines(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the stream-json lines of an event about memory, agents or plans."""
     match event:
-        case MemoriesUsed(memories=memories):
+        case events.MemoriesUsed(memories=memories):
             yield "memories_used", {"memories": [asdict(memory) for memory in memories]}
-        case MemoryChanged(stored=stored, forgotten=forgotten, private=private):
+        case events.MemoryChanged(stored=stored, forgotten=forgotten, private=private):
             fields = {"stored": [asdict(memory) for memory in stored], "forgotten": list(forgotten)}
             yield "memory_changed", {**fields, "private": private}
-        case MemoryProposed(proposals=proposals):
+        case events.MemoryProposed(proposals=proposals):
             yield "memory_proposed", {"proposals": [asdict(memory) for memory in proposals]}
-        case ActivityChanged(activity=activity, before=before):
+        case events.ActivityChanged(activity=activity, before=before):
             yield "activity", {"activity": activity, "before": before}
-        case AgentPaused(paused=paused):
+        case events.AgentPaused(paused=paused):
             yield "agent_paused", {"paused": paused}
-        case AgentStarted():
+        case events.AgentStarted():
             fields = {"agent_type": event.kind, "description": event.description, "call_id": event.call_id}
             copy = {"worktree": event.worktree} if event.worktree else {}
             yield "agent_started", {**fields, "background": event.background, "resumed": event.resumed, **copy}
-        case TurnEnded(reason=reason, error=error) if event.agent != MAIN:
+        case events.TurnEnded(reason=reason, error=error) if event.agent != MAIN:
             yield "agent_ended", {"reason": reason, "error": asdict(error) if error else None}
-        case PlanChanged() | SubTaskChanged():
+        case events.PlanChanged() | events.SubTaskChanged():
             from ba_tui.plotting.plan_exports import plan_fields  # noqa: PLC0415 - few runs have a plan
 
             yield from plan_fields(event)
@@ -329,7 +309,7 @@ async def print_turn(
             printer.event(event)
             if printer.lost:
                 turn.cancel()
-            if isinstance(event, Asked):
+            if isinstance(event, events.Asked):
                 turn.answer(event.ask_id, answer(event.question))
     await conversation.saving.retry()
     outcome.unsaved = conversation.saving.missing

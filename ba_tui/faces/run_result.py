@@ -7,20 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ba_tui.core import events
 from ba_tui.core.errors import ErrorInfo, SessionNotSaved
-from ba_tui.core.events import (
-    MAIN,
-    AgentStarted,
-    Asked,
-    Event,
-    FiguresChecked,
-    MemoriesUsed,
-    MemoryChanged,
-    MessageDone,
-    ToolFinished,
-    ToolStarted,
-    TurnEnded,
-)
+from ba_tui.core.events import MAIN, Event
 from ba_tui.core.ledger import Account, Ledger
 from ba_tui.core.messages import Message
 from ba_tui.core.plan_folds import PlanCourse
@@ -116,37 +105,37 @@ class RunResult:
         self.ledger.apply(event)
         self.plans.apply(event)
         match event:
-            case MessageDone(message=message, agent="main"):
+            case events.MessageDone(message=message, agent="main"):
                 self.answers += 1
                 self._answered(message)
-            case FiguresChecked(agent="main", report=report):
+            case events.FiguresChecked(agent="main", report=report):
                 self.figures = report
-            case ToolStarted(call=call, target=target):
+            case events.ToolStarted(call=call, target=target):
                 row = {"id": call.id, "name": call.name, "ok": False, "duration_ms": 0, "target": target}
                 self.tools.append(row if event.agent == MAIN else {**row, "agent": event.agent})
-            case AgentStarted():
+            case events.AgentStarted():
                 self.agents[event.agent] = {"type": event.kind, "description": event.description, "ending": None}
-            case TurnEnded(reason=reason) if event.agent in self.agents:
+            case events.TurnEnded(reason=reason) if event.agent in self.agents:
                 self.agents[event.agent]["ending"] = reason
-            case MemoriesUsed(memories=memories):
+            case events.MemoriesUsed(memories=memories):
                 self.memory["used"] += map(asdict, memories)
-            case MemoryChanged(stored=stored, forgotten=forgotten):
+            case events.MemoryChanged(stored=stored, forgotten=forgotten):
                 self.memory["stored"] += map(asdict, stored)
                 self.memory["forgotten"] += forgotten
-            case Asked(question=Question(kind="permission") as question):
+            case events.Asked(question=Question(kind="permission") as question):
                 self.asked[question.call_id] = question
-            case Asked(question=Question(kind="continue") as question):
+            case events.Asked(question=Question(kind="continue") as question):
                 refused = {(each["tool"], each["target"]) for each in self.denied}
                 self.insisted = any(
                     row["id"] == question.call_id and (row["name"], row["target"]) in refused for row in self.tools
                 )
-            case ToolFinished(call_id=call_id, result=result, duration=duration):
+            case events.ToolFinished(call_id=call_id, result=result, duration=duration):
                 row = next((row for row in reversed(self.tools) if row["id"] == call_id), None)
                 if row is not None:
                     row.update(ok=not result.failed, duration_ms=round(duration * 1000))
                     if result.error and result.error.kind == "permission_denied":
                         self.denied.append(self._denied(row, result.error.message))
-            case TurnEnded(agent="main", reason=reason, error=error):
+            case events.TurnEnded(agent="main", reason=reason, error=error):
                 self.ending, self.error = reason, error
                 if reason == "done" and self.stop in EARLY:
                     self.error = ErrorInfo(self.stop, *EARLY[self.stop][1:])

@@ -21,9 +21,9 @@ from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
+from ba_tui.permissions.conditions import DOMAIN, NO_TERMS, empties, names_all, permits
 from ba_tui.permissions.paths import TEMPORARY, TouchedPath, Workspace
-from ba_tui.permissions.rules.conditions import DOMAIN, NO_TERMS, empties, names_all, permits
-from ba_tui.permissions.rules.rule import CLASSES, OUTER, SHELL_TOOLS, Rule, Subject
+from ba_tui.permissions.rule import CLASSES, OUTER, SHELL_TOOLS, Rule, Subject
 from ba_tui.permissions.sandbox.git_folders import holds_git, is_in_git
 from ba_tui.permissions.sandbox.git_settings import exposed, stored_secrets
 from ba_tui.permissions.shell.command_text import LONGEST_RULE, findings, rememberable

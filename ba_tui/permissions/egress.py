@@ -28,8 +28,8 @@ from ba_tui.core.text.untrusted import INSTRUCTIONS, SKILL
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
+from ba_tui.permissions.answers import NETWORK
 from ba_tui.permissions.lookalikes import addresses
-from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.secrets.scanner import find, looks_drawn, placeholders
 from ba_tui.permissions.secrets.sharing import kinds_of
 

@@ -16,10 +16,10 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine, RuleScope, RuleVerdict, split_rules
 from ba_tui.core.tool import Effect, Tool
+from ba_tui.permissions.answers import PersonRules, ProjectApprovals, add_hits, read_hits
+from ba_tui.permissions.conditions import terms_text
 from ba_tui.permissions.paths import PathRefused, Workspace
-from ba_tui.permissions.rules.answers import PersonRules, ProjectApprovals
-from ba_tui.permissions.rules.conditions import terms_text
-from ba_tui.permissions.rules.rule import (
+from ba_tui.permissions.rule import (
     BROAD,
     CODE_TOOLS,
     COMMAND_TOOLS,
@@ -30,7 +30,6 @@ from ba_tui.permissions.rules.rule import (
     read_rule,
     read_rules,
 )
-from ba_tui.permissions.rules.rulebook import add_hits, read_hits
 from ba_tui.permissions.subjects import (
     MCP,
     Subjects,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
-from ba_tui.permissions.rules.conditions import StatementKind
+from ba_tui.permissions.conditions import StatementKind
 
 LONGEST = 100_000
 DIALECT = "duckdb"

@@ -14,9 +14,9 @@ from ba_tui.core.ports.permissions import EDITS, SANDBOXED, joined_rules
 from ba_tui.core.questions import Risk
 from ba_tui.core.tool import Effect, Tool
 from ba_tui.core.values import frozen
+from ba_tui.permissions.conditions import domain_of, terms_text
 from ba_tui.permissions.paths import PathRefused, TouchedPath, Workspace
-from ba_tui.permissions.rules.conditions import domain_of, terms_text
-from ba_tui.permissions.rules.rule import CODE_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, literal
+from ba_tui.permissions.rule import CODE_TOOLS, OUTER, SHELL_TOOLS, Rule, Subject, literal
 from ba_tui.permissions.sandbox.workspace_scan import is_protected, respelled
 from ba_tui.permissions.secrets.hard_links import holds_secret
 from ba_tui.permissions.shell.command_text import (

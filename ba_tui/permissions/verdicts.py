@@ -20,7 +20,7 @@ from ba_tui.core.questions import Risk
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.values import frozen
-from ba_tui.permissions.rules.conditions import OnTimeout
+from ba_tui.permissions.conditions import OnTimeout
 from ba_tui.resources import UserFolders
 
 

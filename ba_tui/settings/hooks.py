@@ -16,7 +16,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.resources import user_home
 from ba_tui.settings import HOOK_EVENTS, HookLine, HookSetting
-from ba_tui.settings.claude.files import ClaudeFile, claude_paths, read_claude_file
+from ba_tui.settings.claude_files import ClaudeFile, claude_paths, read_claude_file
 from ba_tui.settings.tool_names import ALIASES, own_names
 
 DEFAULT_SECONDS = 60.0

@@ -1,16 +1,19 @@
 """Merge the layers of settings: flags, environment, project, user, Claude Code's files, bundled.
 
-Every value has a source. Invalid values are left out and reported; this module writes no file.
+Every value has a source. Invalid values are left out and reported. It writes only the values that the user has
+allowed a project's settings to have: in the user's config folder, by the real path of the project's root.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import yaml
 
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Notice
@@ -19,20 +22,70 @@ from ba_tui.core.text.wording import nearest
 from ba_tui.core.values import frozen, late
 from ba_tui.flags import flag_of
 from ba_tui.ingress import within
-from ba_tui.resources import UserFolders, bundled, read_regular, user_home
-from ba_tui.settings.allowed import AllowedSettings
+from ba_tui.resources import UserFolders, bundled, exclusive, read_regular, save_whole, user_home
 from ba_tui.settings.checks import Layer, SettingPath, check, dotted, names
-from ba_tui.settings.claude.files import claude_paths, read_claude_file
-from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, read_document
+from ba_tui.settings.claude_files import ForeignFile, claude_paths, read_claude_file
+from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, load_mapping, read_document
 from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
-from ba_tui.settings.foreign import ForeignFile
 from ba_tui.settings.model import Settings
 from ba_tui.settings.plain import made
 from ba_tui.settings.sections.tools import HookGroup
 from ba_tui.settings.setters import ProjectRules, drop_broad_folders, problem_notices
 
 if TYPE_CHECKING:
-    from ba_tui.settings.claude.layer import ClaudeLayer
+    from ba_tui.settings.claude_layer import ClaudeLayer
+
+
+FILE = "allowed-settings.yaml"
+HEADER = """\
+# Values that you allowed the settings of a project to have. Remove one to take that back, or run:
+# ba trust --revoke FOLDER
+"""
+
+
+class AllowedSettings:
+    """The file of allowed values. All methods read or write it: call them off the event loop."""
+
+    def __init__(self, where: UserFolders) -> None:
+        self.path = where.config / FILE
+
+    def of(self, root: Path) -> Set[tuple[str, str]]:
+        """Return the allowed settings and values of the project at ``root``; none when the file can't be parsed."""
+        try:
+            entries: Any = load_mapping(self.path).get(os.path.realpath(root))
+        except StorageError:
+            return frozenset()
+        listed = cast("list[Any]", entries) if isinstance(entries, list) else []
+        pairs = (cast("dict[str, Any]", each) for each in listed if isinstance(each, dict))
+        return frozenset((str(pair.get("setting")), str(pair.get("value"))) for pair in pairs)
+
+    def add(self, root: Path, asked: AskedSetting) -> None:
+        """Save one allowed value. Raises StorageError."""
+        entry = {"setting": asked.setting, "value": asked.value}
+        with exclusive(self.path.parent):
+            kept = load_mapping(self.path)
+            name = os.path.realpath(root)
+            before: Any = kept.get(name)
+            entries = cast("list[Any]", before) if isinstance(before, list) else []
+            kept[name] = [*(each for each in entries if each != entry), entry]
+            self._save(kept)
+
+    def drop(self, root: Path, setting: str = "") -> None:
+        """Remove the allowed values of a project, or only those of ``setting``. Raises StorageError."""
+        if not self.path.exists():
+            return
+        with exclusive(self.path.parent):
+            kept = load_mapping(self.path)
+            before: Any = kept.pop(os.path.realpath(root), None)
+            entries = cast("list[Any]", before) if setting and isinstance(before, list) else []
+            pairs = [cast("dict[str, Any]", each) for each in entries if isinstance(each, dict)]
+            if left := [pair for pair in pairs if pair.get("setting") != setting]:
+                kept[os.path.realpath(root)] = left
+            if before is not None:
+                self._save(kept)
+
+    def _save(self, kept: dict[str, Any]) -> None:
+        save_whole(self.path, HEADER + yaml.safe_dump(kept, allow_unicode=True, sort_keys=False), mode=0o600)
 
 
 @frozen
@@ -174,7 +227,7 @@ def _claude(project: Path, *, trusted: bool) -> list[ClaudeLayer]:
     if not any((folder / ".claude").is_dir() for folder in (home, project) if folder):
         return []
     layers: list[ClaudeLayer] = []
-    claude_layer = late("ba_tui.settings.claude.layer:claude_layer")
+    claude_layer = late("ba_tui.settings.claude_layer:claude_layer")
     for path, of_project in claude_paths(project):
         root = project if of_project else None
         if file := read_claude_file(path, root):

@@ -13,8 +13,7 @@ from ba_tui.core.text.wording import did_you_mean
 from ba_tui.core.values import frozen
 from ba_tui.ingress import Ingress, Owner, Read
 from ba_tui.resources import read_regular
-from ba_tui.settings.document import Problem, shown
-from ba_tui.settings.options import non_empty_text, options_files, switch, unknown
+from ba_tui.settings.document import Problem, non_empty_text, options_files, shown, switch, unknown
 from ba_tui.settings.plugins import Plugin
 from ba_tui.skills.validator import (
     BODY_TOKENS,

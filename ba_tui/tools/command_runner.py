@@ -25,10 +25,10 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.values import frozen, late
+from ba_tui.permissions.answers import NETWORK
+from ba_tui.permissions.conditions import domain_of
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.conditions import domain_of
-from ba_tui.permissions.rules.rulebook import NETWORK
 from ba_tui.permissions.sandbox.confinement import Sandbox, SandboxConfinement
 from ba_tui.permissions.sandbox.git_settings import git_environment, skipped_hooks, tracked_secrets
 from ba_tui.permissions.sandbox.protected_watch import ProtectedChange, ProtectedWatch, WatchedRun

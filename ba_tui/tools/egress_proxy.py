@@ -22,7 +22,7 @@ from ba_tui.core.results import CommandText
 from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call
 from ba_tui.core.values import frozen
-from ba_tui.permissions.rules.rulebook import NETWORK
+from ba_tui.permissions.answers import NETWORK
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.addresses import AddressReach, Resolve, WebAddress, look_up, read_address, read_reach
 from ba_tui.tools.failures import ToolFailure

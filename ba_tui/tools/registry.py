@@ -17,8 +17,7 @@ from ba_tui.core.tool import Call, Guard, Run, Tool
 from ba_tui.core.values import frozen, late
 from ba_tui.ingress import Read
 from ba_tui.resources import read_regular
-from ba_tui.settings.document import Problem, shown
-from ba_tui.settings.options import non_empty_text, options_files, switch, unknown
+from ba_tui.settings.document import Problem, non_empty_text, options_files, shown, switch, unknown
 from ba_tui.tools.discovery import Discovery, Module, ToolOrigin, ToolProblem
 
 # Needed for lists of tools, and by users with own tools.

@@ -15,9 +15,9 @@ from typing import Any
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.permissions.answers import bundled_rules
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.permissions.verdicts import JudgedCall
 from tests.bench.figures import Effort, Figure, median
 

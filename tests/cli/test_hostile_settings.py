@@ -10,7 +10,7 @@ import pytest
 
 from ba_tui.assembly import connect
 from ba_tui.faces.tui.screens.trust import body_rows
-from ba_tui.permissions.checks import settings_of
+from ba_tui.permissions.session import settings_of
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import UserFolders, places

@@ -16,7 +16,7 @@ from ba_tui.features.memory.checks import memory_checks
 from ba_tui.features.memory.engine.setup import StoreSetup
 from ba_tui.features.memory.engine.store import MemoryStore
 from ba_tui.features.memory.tui.browser import entry_page, entry_row
-from ba_tui.permissions.checks import settings_of
+from ba_tui.permissions.session import settings_of
 from ba_tui.resources import folder_slug, places, project_root
 
 ENTRIES = (

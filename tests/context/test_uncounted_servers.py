@@ -17,7 +17,7 @@ from ba_tui.core.messages import Message, Usage, user
 from ba_tui.core.provider import ModelRequest, Prices, charged
 from ba_tui.core.teamwork import Budget
 from ba_tui.faces.tui.screens.context import cost_lead
-from ba_tui.faces.tui.widgets.status import tokens
+from ba_tui.faces.tui.widgets.notices import tokens
 from ba_tui.providers.pipeline import UsageEstimator
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import places

@@ -18,9 +18,9 @@ from ba_tui.core.results import ToolResult
 from ba_tui.core.teamwork import ProjectCopy
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.turn import Branch
+from ba_tui.permissions.answers import bundled_rules
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.resources import bundled
 from ba_tui.tools.definitions import load_definitions
 from ba_tui.tools.guards.pipeline import HookGuards, SharedGuards, pipeline, unhooked

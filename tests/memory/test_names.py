@@ -14,11 +14,11 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.permissions import AskedSetting
 from ba_tui.features.memory.tools.names import SETTING, MemoryNames, SharedName, with_shared_name
-from ba_tui.permissions.checks import settings_of
+from ba_tui.permissions.session import settings_of
 from ba_tui.permissions.trust.grants import Trust, trust_folder
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import folder_slug, places
-from ba_tui.settings.allowed import AllowedSettings
+from ba_tui.settings.layers import AllowedSettings
 from tests.loopback import ModelServer
 from tests.script import collect
 

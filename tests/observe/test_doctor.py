@@ -14,7 +14,7 @@ import pytest
 from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.core.ports.permissions import TrustedItems, TrustState
 from ba_tui.observe.doctor import Patient, examine
-from ba_tui.permissions.checks import rule_checks, trust_check
+from ba_tui.permissions.session import rule_checks, trust_check
 from ba_tui.resources import places
 from ba_tui.settings import load_settings, save_key
 

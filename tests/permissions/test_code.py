@@ -10,7 +10,7 @@ from ba_tui.core.effects import READING, AgentCeiling, Effect
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Mode
 from ba_tui.permissions.policy import Ask
-from ba_tui.permissions.rules.rule import read_rule
+from ba_tui.permissions.rule import read_rule
 from ba_tui.permissions.shell.command_text import literals, risks_of_code
 from ba_tui.permissions.verdicts import Allow, Deny, JudgedCall
 from tests.permissions.toolset import KERNEL, PYTHON, judge, lines, policy

@@ -12,8 +12,8 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect
-from ba_tui.permissions.rules.conditions import Misfit, read_terms, terms_of, terms_text
-from ba_tui.permissions.rules.rule import read_line
+from ba_tui.permissions.conditions import Misfit, read_terms, terms_of, terms_text
+from ba_tui.permissions.rule import read_line
 from ba_tui.permissions.verdicts import JudgedCall
 from tests.permissions.toolset import EDIT, FETCH, SHELL, judge, lines, policy, tool, verdict
 

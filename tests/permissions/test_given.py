@@ -14,9 +14,8 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.permissions import RuleLine, RuleScope
+from ba_tui.permissions.answers import LARGEST, GrantedRules, add_hits, grantable, hits_of, read_hits
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import GrantedRules, grantable
-from ba_tui.permissions.rules.rulebook import LARGEST, add_hits, hits_of, read_hits
 from ba_tui.permissions.verdicts import Ask, Bounds, JudgedCall
 from ba_tui.resources import places
 from ba_tui.settings import load_settings

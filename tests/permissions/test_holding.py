@@ -10,7 +10,7 @@ import pytest
 
 from ba_tui.core.events import MAIN, PERSON, Mode
 from ba_tui.core.ports.permissions import RuleLine
-from ba_tui.permissions.rules.rule import read_rule
+from ba_tui.permissions.rule import read_rule
 from ba_tui.permissions.verdicts import Allow, Ask, Bounds, Deny, JudgedCall, Judgement
 from ba_tui.resources import places
 from tests.permissions.toolset import EDIT, PYTHON, SHELL, judge, lines, policy

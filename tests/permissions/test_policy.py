@@ -15,7 +15,7 @@ from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.tool import Effect, ToolFacts
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rule import read_rule
+from ba_tui.permissions.rule import read_rule
 from ba_tui.permissions.verdicts import Allow, Ask, Deny, JudgedCall
 from tests.permissions.toolset import CLOCK, EDIT, FETCH, READ, SHELL, judge, lines, policy, tool, verdict
 

@@ -12,11 +12,10 @@ import yaml
 from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.ports.permissions import RuleLine, RuleScope
 from ba_tui.core.tool import Effect, Tool, ToolFacts
+from ba_tui.permissions.answers import ProjectApprovals, bundled_rules, rules_from
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import ProjectApprovals
-from ba_tui.permissions.rules.rule import LONGEST, read_rule, read_rules
-from ba_tui.permissions.rules.rulebook import bundled_rules, rules_from
+from ba_tui.permissions.rule import LONGEST, read_rule, read_rules
 from tests.permissions.toolset import EDIT, FETCH, READ, SHELL, judge, lines, policy, tool
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.tool import Effect, Tool, ToolFacts
-from ba_tui.permissions.rules.conditions import KINDS
+from ba_tui.permissions.conditions import KINDS
 from ba_tui.permissions.sql import classify
 from ba_tui.permissions.verdicts import Ask, Deny, JudgedCall
 from tests.permissions.toolset import judge, lines, policy, tool

@@ -14,10 +14,9 @@ from ba_tui.core.events import Mode
 from ba_tui.core.ports.permissions import RuleLine
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.permissions.answers import ProjectApprovals, bundled_rules
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import ProjectApprovals
-from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.permissions.verdicts import Bounds, JudgedCall, Judgement
 from ba_tui.resources import places
 

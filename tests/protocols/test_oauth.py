@@ -12,7 +12,7 @@ import pytest
 from ba_tui.core.ports.mcp import LoginNeeded, McpError, ServerConfig
 from ba_tui.features.mcp.client.oauth import OAuth, check_address
 from ba_tui.resources import UserFolders, places
-from ba_tui.settings.mcp.tokens import TokenStore
+from ba_tui.settings.keys import TokenStore
 from tests.protocols.authorization_server import AuthorizationServer, query, serving, visit
 
 

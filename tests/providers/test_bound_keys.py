@@ -21,7 +21,7 @@ from ba_tui.providers.scripted import Step
 from ba_tui.providers.servers import ask_models
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
-from ba_tui.settings.allowed import AllowedSettings
+from ba_tui.settings.layers import AllowedSettings
 from tests.loopback import ModelServer as Loopback
 from tests.providers.conftest import CLAUDE, GPT, until_error
 from tests.providers.recorder import recording

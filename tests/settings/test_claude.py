@@ -10,11 +10,11 @@ import pytest
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.tool import Effect
-from ba_tui.permissions.rules.rule import Subject, read_rule, read_rules
+from ba_tui.permissions.rule import Subject, read_rule, read_rules
 from ba_tui.resources import places
 from ba_tui.settings import LoadedSettings, load_settings
-from ba_tui.settings.claude.rules import translated
-from ba_tui.settings.foreign import foreign_notices
+from ba_tui.settings.claude_files import foreign_notices
+from ba_tui.settings.claude_rules import translated
 
 SCHEMA = (Path(__file__).parent / "claude_keys.txt").read_text().split()
 """The keys of Claude Code's settings in its version 2.1.197."""

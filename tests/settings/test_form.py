@@ -10,7 +10,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
-from ba_tui.settings.form import SettingsOfFolder
+from ba_tui.settings.editing import SettingsOfFolder
 
 
 def form(folder: Path, env: Mapping[str, str] | None = None) -> SettingsOfFolder:

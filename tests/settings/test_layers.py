@@ -9,7 +9,7 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import places
 from ba_tui.settings import LoadedSettings, load_settings
-from ba_tui.settings.allowed import AllowedSettings
+from ba_tui.settings.layers import AllowedSettings
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import pytest
 from ba_tui.core.errors import UsageError
 from ba_tui.resources import UserFolders
 from ba_tui.settings import load_settings
-from ba_tui.settings.form import discreet
-from ba_tui.settings.mcp.choices import McpChoices
-from ba_tui.settings.mcp.configured import FoundServers, ServerPlaces, check_files, found_servers
-from ba_tui.settings.mcp.files import parse_servers, read_entry, tool_safe
-from ba_tui.settings.mcp.servers import MissingValue, Values, expanded
+from ba_tui.settings.editing import discreet
+from ba_tui.settings.mcp_configured import FoundServers, McpChoices, ServerPlaces, check_files, found_servers
+from ba_tui.settings.mcp_files import parse_servers, read_entry, tool_safe
+from ba_tui.settings.mcp_servers import MissingValue, Values, expanded
 from ba_tui.settings.sections.tools import ServerSettings
 
 

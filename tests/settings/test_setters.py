@@ -18,8 +18,8 @@ from ba_tui.core.ports.permissions import AskedSetting
 from ba_tui.core.values import frozen
 from ba_tui.resources import places
 from ba_tui.settings import LoadedSettings, Settings, as_data, leaves, load_settings
-from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.fields import Setter, SettingsGroup, about
+from ba_tui.settings.layers import AllowedSettings
 from ba_tui.settings.setters import setters
 
 TABLE = dict(setters())

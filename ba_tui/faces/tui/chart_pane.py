@@ -26,7 +26,7 @@ from ba_tui.core.text.wording import byte_size, one_word
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.grid.data_pane import DataPane
-from ba_tui.faces.tui.inspector.row_view import LineView
+from ba_tui.faces.tui.inspector.rows import LineView
 from ba_tui.plotting.canvas import DrawingArea, Line, Role
 from ba_tui.plotting.drawing import drawn, signs_for, text_of
 

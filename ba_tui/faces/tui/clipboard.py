@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from textual.message import Message
@@ -25,13 +26,12 @@ MOST_BY_TERMINAL = 75_000
 """Bytes; beyond it many terminals drop the sequence, and some show its letters."""
 
 
+@dataclass
 class CopyToClipboard(Message):
     """Request to copy ``text``; ``note`` names the whole that the text is a part of."""
 
-    def __init__(self, text: str, note: str = "") -> None:
-        super().__init__()
-        self.text = text
-        self.note = note
+    text: str
+    note: str = ""
 
 
 class TerminalClipboard(Protocol):

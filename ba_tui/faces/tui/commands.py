@@ -11,13 +11,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from ba_tui.command import PROMPT, Command
+from ba_tui.command import PROMPT, Command, Guesses, read_guesses
 from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Notice
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.widgets.completion import CompletionItem
-from ba_tui.guesses import Guesses, read_guesses
 
 if TYPE_CHECKING:
     from ba_tui.faces.tui.acts.port import Act, Actions

@@ -25,7 +25,7 @@ from ba_tui.core.events import (
 from ba_tui.core.questions import Question
 from ba_tui.core.text.figures import DOUBTFUL, FigureReport, FigureVerdict
 from ba_tui.core.text.wording import count, one_line
-from ba_tui.faces.tui.screens.report import ReportRow
+from ba_tui.faces.tui.screens.sheet import ReportRow
 
 NAMED = 12
 """Figures that one line names."""

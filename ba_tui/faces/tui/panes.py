@@ -3,48 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ba_tui.core.events import (
-    MAIN,
-    Answered,
-    Asked,
-    Event,
-    MessageDone,
-    ModeChanged,
-    ModelChanged,
-    Notice,
-    Titled,
-    ToolFinished,
-    TurnEnded,
-    TurnStarted,
-)
+from ba_tui.core import events
+from ba_tui.core.events import MAIN, Event, Notice
 from ba_tui.core.ports.tools import Jobs
 
 NEEDED = "ba needs you"
 GO_ON = "go on"
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.acts.port import Actions, PaneActions
+    from ba_tui.faces.tui.acts.port import Actions
     from ba_tui.faces.tui.widgets.ask import AskPanel
 
 
+@dataclass
 class WindowTitle(Message):
     """Set the terminal's title to ``words``; with ``alert`` also ring the bell, only while the window has no focus."""
 
-    def __init__(self, words: str, *, alert: bool = False) -> None:
-        super().__init__()
-        self.words = words
-        self.alert = alert
+    words: str
+    alert: bool = False
 
 
 class QuestionFold:
     """Show live questions in the ask panel, which is created with the first one."""
 
-    def __init__(self, chat: PaneActions) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     def reset(self) -> None:
@@ -53,11 +41,11 @@ class QuestionFold:
 
     def apply(self, event: Event) -> None:
         match event:
-            case Asked(ask_id=ask_id, question=question, agent=agent):
+            case events.Asked(ask_id=ask_id, question=question, agent=agent):
                 self._panel().ask(ask_id, question, agent)
-            case Answered(ask_id=ask_id) if self._chat.ask:
+            case events.Answered(ask_id=ask_id) if self._chat.ask:
                 self._chat.ask.withdraw(ask_id)
-            case TurnEnded(agent="main") if self._chat.ask:
+            case events.TurnEnded(agent="main") if self._chat.ask:
                 # Background agents may still ask.
                 self._chat.ask.withdraw_all(MAIN)
             case _:
@@ -86,7 +74,7 @@ class MeterFold:
 
     def apply(self, event: Event) -> None:
         match event:
-            case ModeChanged() | ModelChanged() | Titled() | TurnEnded(agent="main"):
+            case events.ModeChanged() | events.ModelChanged() | events.Titled() | events.TurnEnded(agent="main"):
                 self._chat.show_facts()
             case _:
                 pass
@@ -111,7 +99,7 @@ class ShellCount:
 
     def apply(self, event: Event) -> None:
         """Show the sandbox once the first command runs; shells report their changes themselves."""
-        if isinstance(event, ToolFinished):
+        if isinstance(event, events.ToolFinished):
             self._confinement()
 
     def _count(self) -> None:
@@ -128,7 +116,7 @@ class ShellCount:
 class Attention:
     """Ring the bell and set the window title when ba needs the user and the window has no focus."""
 
-    def __init__(self, chat: PaneActions) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     def reset(self) -> None:
@@ -136,11 +124,11 @@ class Attention:
 
     def apply(self, event: Event) -> None:
         match event:
-            case Asked():
+            case events.Asked():
                 self._call(NEEDED)
-            case TurnEnded(agent="main", reason="done"):
+            case events.TurnEnded(agent="main", reason="done"):
                 self._call("ba is done")
-            case Answered() | Titled():
+            case events.Answered() | events.Titled():
                 self._chat.show_title()
             case _:
                 pass
@@ -170,11 +158,11 @@ class NextPrompt:
         if not self._suggestions:
             return
         match event:
-            case TurnStarted(agent="main"):
+            case events.TurnStarted(agent="main"):
                 self._chat.composer.suggest("")
-            case MessageDone(agent="main", message=message):
+            case events.MessageDone(agent="main", message=message):
                 self._answer = message.text
-            case TurnEnded(agent="main", reason=reason):
+            case events.TurnEnded(agent="main", reason=reason):
                 answer, self._answer = self._answer, ""
                 if reason == "cancelled":
                     self._chat.tell(Notice("Press Enter to go on with the demo."))

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import IO, Any, cast
 
@@ -72,12 +73,11 @@ def call_for(words: str, how: str) -> str:
             return "\x07"
 
 
+@dataclass
 class GroundKnown(Message):
     """The terminal's background is light, or is not."""
 
-    def __init__(self, light: bool) -> None:
-        super().__init__()
-        self.light = light
+    light: bool
 
 
 class TerminalGone(Message):

@@ -33,47 +33,23 @@ from ba_tui.resources import read_regular
 LARGEST = 1_000_000
 """Bytes of a theme's file that are read."""
 COLORS = (
-    "primary",
-    "secondary",
-    "accent",
-    "foreground",
-    "background",
-    "surface",
-    "panel",
-    "success",
-    "warning",
-    "error",
+    *("primary", "secondary", "accent", "foreground", "background"),
+    *("surface", "panel", "success", "warning", "error"),
 )
-DARK: Mapping[str, Any] = {
-    "name": "dark",
-    "dark": True,
-    "primary": "#6fb3d2",
-    "secondary": "#8fa8c8",
-    "accent": "#6fb3d2",
-    "foreground": "#d8dbe0",
-    "background": "#131518",
-    "surface": "#1a1d21",
-    "panel": "#24282e",
-    "success": "#82bd84",
-    "warning": "#d9ab5f",
-    "error": "#e5787f",
-    "muted": "#9aa2ad",
-}
-LIGHT: Mapping[str, Any] = {
-    "name": "light",
-    "dark": False,
-    "primary": "#0b5f8a",
-    "secondary": "#3d5a80",
-    "accent": "#0b5f8a",
-    "foreground": "#24292f",
-    "background": "#fbfbfa",
-    "surface": "#f2f2ef",
-    "panel": "#e6e6e2",
-    "success": "#1d6a35",
-    "warning": "#7a4f00",
-    "error": "#b3261e",
-    "muted": "#57606a",
-}
+
+
+def _built_in(name: str, *colours: str) -> Mapping[str, Any]:
+    return {"name": name, "dark": name == "dark", **dict(zip((*COLORS, "muted"), colours, strict=True))}
+
+
+DARK = _built_in(
+    *("dark", "#6fb3d2", "#8fa8c8", "#6fb3d2", "#d8dbe0", "#131518", "#1a1d21"),
+    *("#24282e", "#82bd84", "#d9ab5f", "#e5787f", "#9aa2ad"),
+)
+LIGHT = _built_in(
+    *("light", "#0b5f8a", "#3d5a80", "#0b5f8a", "#24292f", "#fbfbfa", "#f2f2ef"),
+    *("#e6e6e2", "#1d6a35", "#7a4f00", "#b3261e", "#57606a"),
+)
 
 
 def _printed(*colours: str) -> TerminalTheme:
@@ -95,6 +71,9 @@ PRINTED_LIGHT = _printed(
 """Colours for the output of programs, readable on ba's backgrounds; ``ansi_segments`` handles black and white."""
 
 
+_GROUNDS = ("background", "background-hover", "background-active", "corner-color")
+
+
 def theme_of(values: Mapping[str, Any]) -> Theme:
     """Return a Textual theme made from one flat mapping; text colours are used without blending.
 
@@ -111,34 +90,19 @@ def theme_of(values: Mapping[str, Any]) -> Theme:
             raise UsageError(f"{key}: {values[key]!r} is not a colour.", "Write it as #rrggbb.") from error
     colors: dict[str, Any] = {key: str(values[key]) for key in COLORS}
     muted, ansi = str(values["muted"]), bool(values.get("ansi"))
-    variables = {
-        "muted": muted,
-        "text-muted": muted,
-        "text-disabled": muted,
-        "foreground-muted": muted,
-        "text-primary": colors["primary"],
-        "text-secondary": colors["secondary"],
-        "text-accent": colors["accent"],
-        "text-success": colors["success"],
-        "text-warning": colors["warning"],
-        "text-error": colors["error"],
-        "border": colors["accent"],
-        "border-blurred": muted if ansi else colors["panel"],
-        "scrollbar": muted if ansi else colors["panel"],
-        "scrollbar-hover": muted,
-        "scrollbar-active": colors["accent"],
-        "scrollbar-background": colors["background"],
-        "scrollbar-background-hover": colors["background"],
-        "scrollbar-background-active": colors["background"],
-        "scrollbar-corner-color": colors["background"],
-        "block-cursor-background": colors["accent"],
-        "block-cursor-foreground": colors["background"] if not ansi else "ansi_black",
+    panel, selection = (muted, "ansi_cyan") if ansi else (colors["panel"], f"{colors['accent']} 35%")
+    variables: dict[str, str] = {
+        **dict.fromkeys(("muted", "text-muted", "text-disabled", "foreground-muted", "scrollbar-hover"), muted),
+        **{f"text-{each}": colors[each] for each in ("primary", "secondary", "accent", "success", "warning", "error")},
+        **dict.fromkeys(("border", "scrollbar-active", "block-cursor-background"), colors["accent"]),
+        **dict.fromkeys(("border-blurred", "scrollbar"), panel),
+        **{f"scrollbar-{each}": colors["background"] for each in _GROUNDS},
+        "block-cursor-foreground": "ansi_black" if ansi else colors["background"],
         "block-cursor-text-style": "none",
         "input-cursor-background": colors["foreground"],
         "input-cursor-foreground": colors["background"],
-        "input-cursor-text-style": "none" if not ansi else "reverse",
-        "input-selection-background": f"{colors['accent']} 35%" if not ansi else "ansi_cyan",
-        "screen-selection-background": f"{colors['accent']} 35%" if not ansi else "ansi_cyan",
+        "input-cursor-text-style": "reverse" if ansi else "none",
+        **dict.fromkeys(("input-selection-background", "screen-selection-background"), selection),
     }
     if ansi:
         variables |= {

@@ -25,8 +25,8 @@ from ba_tui.features.compat.migration_draft import (
     text_of,
 )
 from ba_tui.ingress import shown
-from ba_tui.settings.claude.layer import EFFORTS
-from ba_tui.settings.claude.rules import translated
+from ba_tui.settings.claude_layer import EFFORTS
+from ba_tui.settings.claude_rules import translated
 from ba_tui.settings.document import KeyPath
 from ba_tui.settings.environment import holds_key, steers
 

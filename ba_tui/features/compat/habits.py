@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ba_tui.cli.launch import folder_of
+from ba_tui.command import read_guesses
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.patterns import regex
 from ba_tui.features.compat import GUESSES
 from ba_tui.flags import FLAGS, sets_value
-from ba_tui.guesses import read_guesses
-from ba_tui.settings.claude import rules as claude_rules
+from ba_tui.settings import claude_rules
 from ba_tui.settings.tool_names import ALIASES
 
 _RULE = regex(r"(?P<name>[A-Za-z][\w-]*)(?:\(.*\))?")

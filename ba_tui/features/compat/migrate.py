@@ -35,8 +35,8 @@ from ba_tui.features.compat.migration_draft import (
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import UserFolders, bundled, places, project_root, user_home
-from ba_tui.settings.claude.layer import REASONS
-from ba_tui.settings.foreign import ForeignFile
+from ba_tui.settings.claude_files import ForeignFile
+from ba_tui.settings.claude_layer import REASONS
 from ba_tui.settings.hooks import found_hooks
 from ba_tui.settings.layers import LoadedSettings
 from ba_tui.settings.plugins import Plugin, plugins_of

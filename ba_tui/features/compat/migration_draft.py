@@ -22,8 +22,8 @@ from ba_tui.ingress import shown
 from ba_tui.resources import UserFolders, read_regular, save_whole
 from ba_tui.settings.document import printable, read_document
 from ba_tui.settings.editing import add_item, put_value
-from ba_tui.settings.mcp.configured import changed
-from ba_tui.settings.mcp.files import read_entry, tool_safe
+from ba_tui.settings.mcp_configured import changed
+from ba_tui.settings.mcp_files import read_entry, tool_safe
 
 FindingState: TypeAlias = Literal["already", "write", "by hand", "no"]
 """In use already, to be written, to be done by the user, or unsupported."""

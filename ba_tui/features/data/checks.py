@@ -18,8 +18,8 @@ from ba_tui.features.data.analysis.nearby import missing_packages
 from ba_tui.features.data.tools.data_access import temporary_place
 from ba_tui.features.data.tools.python_kernels import EXTRA, PythonPlace, interpreter, python_memory
 from ba_tui.features.data.tools.sources import Sources, session_sources
+from ba_tui.permissions.answers import all_rules
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.rules.rulebook import all_rules
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.processes.values import GIGABYTE
 from ba_tui.resources import UserFolders

@@ -16,7 +16,7 @@ from ba_tui.cli.streams import print_line, say
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import places, project_root
 from ba_tui.settings import printable
-from ba_tui.settings.claude.files import NAMES
+from ba_tui.settings.claude_files import NAMES
 from ba_tui.settings.hooks import found_hooks
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ba_tui.ingress import Ingress
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.resources import project_root
 from ba_tui.settings import printable
-from ba_tui.settings.claude.files import claude_paths
+from ba_tui.settings.claude_files import claude_paths
 from ba_tui.settings.hooks import EVENTS, FoundHooks, Hook, found_hooks, read_claude
 
 if TYPE_CHECKING:

@@ -32,11 +32,10 @@ from ba_tui.settings import printable
 from ba_tui.settings.document import read_document
 from ba_tui.settings.editing import put_value, unset_value
 from ba_tui.settings.environment import holds_key
-from ba_tui.settings.mcp.choices import McpChoices, check_entry
-from ba_tui.settings.mcp.configured import FoundServers, ServerPlaces, changed, found_servers
-from ba_tui.settings.mcp.files import MAX_BYTES, PROJECT_FILE, SERVERS, read_entry
-from ba_tui.settings.mcp.servers import ConfiguredServer, is_reference
-from ba_tui.settings.mcp.tokens import TokenStore
+from ba_tui.settings.keys import TokenStore
+from ba_tui.settings.mcp_configured import FoundServers, McpChoices, ServerPlaces, changed, check_entry, found_servers
+from ba_tui.settings.mcp_files import MAX_BYTES, PROJECT_FILE, SERVERS, read_entry
+from ba_tui.settings.mcp_servers import ConfiguredServer, is_reference
 from ba_tui.settings.sections.tools import server_name
 
 if TYPE_CHECKING:

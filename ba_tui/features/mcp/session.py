@@ -11,7 +11,7 @@ from ba_tui.core.text.wording import sentence
 from ba_tui.core.values import Once, late
 from ba_tui.feature import OpenFeature, SessionContext, Stage, for_every_agent
 from ba_tui.resources import project_root
-from ba_tui.settings.mcp.configured import ServerPlaces, found_servers
+from ba_tui.settings.mcp_configured import ServerPlaces, found_servers
 
 if TYPE_CHECKING:
     from ba_tui.features.mcp.setup import McpSession

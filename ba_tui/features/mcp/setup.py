@@ -36,9 +36,8 @@ from ba_tui.features.mcp.client.host import ServerHost
 from ba_tui.features.mcp.client.server import Server, Servers
 from ba_tui.features.mcp.client.values import RemotePart, RemoteResult
 from ba_tui.resources import project_root
-from ba_tui.settings.mcp.choices import McpChoices
-from ba_tui.settings.mcp.configured import FoundServers, server_checks
-from ba_tui.settings.mcp.tokens import TokenStore
+from ba_tui.settings.keys import TokenStore
+from ba_tui.settings.mcp_configured import FoundServers, McpChoices, server_checks
 from ba_tui.tools.builtin.media import ATTACHED, LONGEST_SIDE, attached, measured
 from ba_tui.tools.formats import head_and_tail
 

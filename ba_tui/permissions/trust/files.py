@@ -31,7 +31,7 @@ from ba_tui.ingress import shown
 from ba_tui.permissions.paths import is_secret
 from ba_tui.permissions.secrets.scanner import redact
 from ba_tui.resources import folder_slug, read_regular, save_whole
-from ba_tui.settings.claude.files import STRICT, parse_claude
+from ba_tui.settings.claude_files import STRICT, parse_claude
 from ba_tui.settings.document import parse_document
 from ba_tui.settings.environment import holds_key, starts
 from ba_tui.settings.layers import leaves
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ba_tui.settings.sections.tools import ServerSettings
 
 # Needed only for a project with MCP servers.
-parse_servers = late("ba_tui.settings.mcp.files:parse_servers")
-given_variables, target = (late(f"ba_tui.settings.mcp.servers:{name}") for name in ("given_variables", "target"))
+parse_servers = late("ba_tui.settings.mcp_files:parse_servers")
+given_variables, target = (late(f"ba_tui.settings.mcp_servers:{name}") for name in ("given_variables", "target"))
 
 MOST_OF_FILE = 200_000
 MOST_OF_ALL = 4_000_000

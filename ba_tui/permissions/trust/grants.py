@@ -25,9 +25,8 @@ from ba_tui.core.values import frozen, late
 from ba_tui.permissions.trust.files import TrustedCopies, TrustFile, differences, found_in, held, links
 from ba_tui.permissions.trust.write_records import FileKey, SeenContent, WriteRecords, digest_of, told
 from ba_tui.resources import UserFolders, exclusive, open_regular, places, project_root, save_whole, user_home
-from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping, read_document
-from ba_tui.settings.layers import load_settings, setting_files
+from ba_tui.settings.layers import AllowedSettings, load_settings, setting_files
 from ba_tui.settings.setters import allowing
 
 # Needed only after a kill.

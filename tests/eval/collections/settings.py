@@ -7,8 +7,8 @@ from dataclasses import field
 from pathlib import Path
 
 from ba_tui.core.values import frozen
-from ba_tui.settings.claude.files import read_claude_file
-from ba_tui.settings.claude.layer import claude_layer
+from ba_tui.settings.claude_files import read_claude_file
+from ba_tui.settings.claude_layer import claude_layer
 
 NOTES = frozenset({"$schema", "description", "name", "version", "author"})
 

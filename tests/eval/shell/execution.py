@@ -17,11 +17,10 @@ from ba_tui.core.effects import READING
 from ba_tui.core.events import Mode
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
+from ba_tui.permissions.answers import ProjectApprovals, bundled_rules
 from ba_tui.permissions.paths import Workspace, held_paths
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import ProjectApprovals
-from ba_tui.permissions.rules.rule import Subject
-from ba_tui.permissions.rules.rulebook import bundled_rules
+from ba_tui.permissions.rule import Subject
 from ba_tui.permissions.sandbox.confinement import Sandbox
 from ba_tui.permissions.sandbox.git_settings import git_environment
 from ba_tui.permissions.sandbox.layout import bubblewraps

@@ -19,7 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.headless import Printer, speak
 from ba_tui.faces.tui.displays.renderer import RENDERERS, Build, Renderer
 from ba_tui.faces.tui.inspector.rows import line
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows
+from ba_tui.faces.tui.transcript.lines import PreviewSpace, Rows
 from ba_tui.faces.tui.transcript.markdown import plain
 from tests.faces.test_headless import Ready, Shelf
 from tests.faces.tui.asking.test_ask import Chat, asked, settle

@@ -16,8 +16,7 @@ from ba_tui.core.plan_folds import PlanCourse
 from ba_tui.core.ports.tables import Column, Page
 from ba_tui.core.teamwork import SubTask
 from ba_tui.faces.tui.grid.view import GridView
-from ba_tui.faces.tui.inspector.row_view import SMALL, RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line
+from ba_tui.faces.tui.inspector.rows import SMALL, GridRow, RowView, line
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.features.plans.tui.view import PlanView
 from tests.faces.tui.plan.course import TRIP, course

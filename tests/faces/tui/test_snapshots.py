@@ -23,7 +23,7 @@ from ba_tui.core.start import Start
 from ba_tui.faces.tui.app import BaApp
 from ba_tui.faces.tui.inspector.paged import PagedView
 from ba_tui.faces.tui.screens.permissions import PermissionsScreen
-from ba_tui.faces.tui.screens.shells import ShellList
+from ba_tui.faces.tui.screens.status import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from ba_tui.sessions.artifacts import Artifacts
 from tests.faces.tui.conftest import Hand

@@ -9,8 +9,7 @@ import pytest
 
 from ba_tui.core.ports.sessions import SessionInfo
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.acts.start_page import ALWAYS, look_for_suggestions, suggestions
-from ba_tui.faces.tui.widgets.start_page import CRASHED, StartChoices, page
+from ba_tui.faces.tui.widgets.start_page import ALWAYS, CRASHED, StartChoices, look_for_suggestions, page, suggestions
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 from tests.faces.tui.test_commands import told

@@ -18,9 +18,9 @@ from textual.widgets import OptionList
 from ba_tui.core.errors import UsageError
 from ba_tui.core.text.ansi import Ink
 from ba_tui.faces.tui import screens
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from ba_tui.faces.tui.themes import DARK, LIGHT, PRINTED_DARK, PRINTED_LIGHT, looks_light, read_themes, theme_of
-from ba_tui.faces.tui.transcript.excerpt import ink_style
+from ba_tui.faces.tui.transcript.lines import ink_style
 from ba_tui.faces.tui.transcript.palette import COMPONENTS
 from ba_tui.faces.tui.transcript.view import TranscriptView
 from ba_tui.resources import bundled

@@ -19,8 +19,7 @@ from ba_tui.faces.tui.widgets.ask import AskPanel
 from ba_tui.faces.tui.widgets.completion import Completion, CompletionItem
 from ba_tui.faces.tui.widgets.composer import QueueLines
 from ba_tui.faces.tui.widgets.main_area import TodoList
-from ba_tui.faces.tui.widgets.notices import Activity
-from ba_tui.faces.tui.widgets.status import StatusLine
+from ba_tui.faces.tui.widgets.notices import Activity, StatusLine
 
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]")

@@ -18,8 +18,8 @@ from ba_tui.permissions.trust import grants
 from ba_tui.permissions.trust.files import TrustFile
 from ba_tui.permissions.trust.grants import MOST_NAMED, Trust, asked_once
 from ba_tui.resources import UserFolders
-from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
+from ba_tui.settings.layers import AllowedSettings
 from tests.noticing.file_faults import Layer, crashes, failures, operations, readable_by_others, unsynced
 
 

@@ -19,8 +19,8 @@ from ba_tui.core.messages import ToolUse
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import CommandText, ToolResult
 from ba_tui.core.tool import Call
+from ba_tui.permissions.answers import bundled_rules
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.processes.values import ProcessLimits
 from ba_tui.tools.builtin.shell import Python
 from ba_tui.tools.guards.output import output

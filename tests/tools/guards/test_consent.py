@@ -22,9 +22,9 @@ from ba_tui.core.text.json_text import args_hash
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
+from ba_tui.permissions.answers import ProjectApprovals
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.answers import ProjectApprovals
 from ba_tui.permissions.verdicts import Allow, Ask, Deny
 from ba_tui.tools.editing.disk import write_bytes
 from ba_tui.tools.guards.permission import GuardVerdict, PermissionGate

@@ -12,9 +12,9 @@ from ba_tui.core.events import Answered, Asked, Judged, Mode
 from ba_tui.core.questions import Reply
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Effect, Tool, ToolFacts
+from ba_tui.permissions.answers import bundled_rules
 from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.policy import Policy
-from ba_tui.permissions.rules.rulebook import bundled_rules
 from ba_tui.permissions.verdicts import Bounds
 from ba_tui.tools.guards.permission import PermissionGate
 from tests.tools.conftest import Harness

@@ -22,7 +22,7 @@ from ba_tui.permissions.paths import Workspace
 from ba_tui.permissions.session import SessionPermissions
 from ba_tui.resources import open_places
 from ba_tui.settings import Settings, load_settings
-from ba_tui.settings.mcp.configured import ServerPlaces, found_servers
+from ba_tui.settings.mcp_configured import ServerPlaces, found_servers
 from ba_tui.skills.content import SkillFolders
 from ba_tui.tools.command_runner import session_runner
 from tests.protocols.mcp.calls import Answered

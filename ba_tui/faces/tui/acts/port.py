@@ -1,7 +1,4 @@
-"""What commands may do, as small protocols; and the parts of the open session that many commands need.
-
-A command names the narrowest protocol that it needs. The chat screen keeps them all; nothing here imports it.
-"""
+"""What commands may do; and the parts of the open session that many commands need."""
 
 from __future__ import annotations
 
@@ -20,71 +17,14 @@ if TYPE_CHECKING:
     from ba_tui.core.events import Event, Notice
     from ba_tui.core.ports.brain import Inventory
     from ba_tui.core.ports.context import Mentions
-    from ba_tui.faces.tui.session import OpenSession
+    from ba_tui.faces.tui.session import OpenSession, Presses, Turns
     from ba_tui.faces.tui.transcript.view import TranscriptView
-    from ba_tui.faces.tui.turns import Presses, Turns
     from ba_tui.faces.tui.widgets.ask import AskPanel
     from ba_tui.faces.tui.widgets.composer import Composer
     from ba_tui.faces.tui.widgets.main_area import MainArea
-    from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip
-    from ba_tui.faces.tui.widgets.status import StatusLine
+    from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip, StatusLine
 
 T = TypeVar("T")
-
-
-class Notices(Protocol):
-    """Words for the user: ``tell`` shows a line next to the input, which ``notices`` keeps for reading again;
-    ``activity`` shows a hint for a moment."""
-
-    @property
-    def activity(self) -> Activity: ...
-
-    @property
-    def notices(self) -> NoticeStrip: ...
-
-    def tell(self, notice: Notice) -> None: ...
-
-
-class SessionActions(Notices, Protocol):
-    """The open session and its turns; ``show_session`` paints it again, ``show_facts`` only mode, model and title."""
-
-    @property
-    def session(self) -> OpenSession: ...
-
-    @property
-    def turns(self) -> Turns: ...
-
-    async def show_session(self) -> None: ...
-
-    def show_facts(self) -> None: ...
-
-    async def check_setup(self) -> None: ...
-
-
-class PaneActions(Notices, Protocol):
-    """The panes of the chat, and the parts that features bring."""
-
-    @property
-    def parts(self) -> AppParts: ...
-
-    @property
-    def transcript(self) -> TranscriptView: ...
-
-    @property
-    def main_area(self) -> MainArea: ...
-
-    @property
-    def composer(self) -> Composer: ...
-
-    @property
-    def status(self) -> StatusLine: ...
-
-    ask: AskPanel | None
-    """Made with the first question."""
-
-    def mount(self, *widgets: Widget, after: Widget | None = None) -> object: ...
-
-    def show_title(self, words: str = "", *, alert: bool = False) -> None: ...
 
 
 class AppActions(Protocol):
@@ -126,8 +66,24 @@ class CommandRows(Protocol):
     def troubles(self) -> Sequence[str]: ...
 
 
-class Actions(SessionActions, PaneActions, Protocol):
-    """All that a command may do."""
+class Actions(Protocol):
+    """All that a command may do: the chat screen, which nothing here imports."""
+
+    activity: Activity
+    """Shows a hint for a moment."""
+    notices: NoticeStrip
+    """Keeps the lines of ``tell`` for reading again."""
+    session: OpenSession
+    turns: Turns
+    presses: Presses
+    parts: AppParts
+    """What features bring."""
+    transcript: TranscriptView
+    main_area: MainArea
+    composer: Composer
+    status: StatusLine
+    ask: AskPanel | None
+    """Made with the first question."""
 
     @property
     def ba(self) -> AppActions: ...
@@ -135,10 +91,22 @@ class Actions(SessionActions, PaneActions, Protocol):
     @property
     def commands(self) -> CommandRows: ...
 
-    @property
-    def presses(self) -> Presses: ...
+    def tell(self, notice: Notice) -> None:
+        """Show a line next to the input."""
+
+    async def show_session(self) -> None:
+        """Paint the session again."""
+
+    def show_facts(self) -> None:
+        """Paint mode, model and title again."""
+
+    def show_title(self, words: str = "", *, alert: bool = False) -> None: ...
+
+    async def check_setup(self) -> None: ...
 
     def call_command(self, name: str, argument: str = "") -> None: ...
+
+    def mount(self, *widgets: Widget, after: Widget | None = None) -> object: ...
 
     def post_message(self, message: Message) -> bool: ...
 
@@ -155,7 +123,7 @@ class EventPane(Protocol):
     def reset(self) -> None: ...
 
 
-def inventory_of(chat: SessionActions) -> Inventory:
+def inventory_of(chat: Actions) -> Inventory:
     """Return what the open session has. Raises UsageError until there is one."""
     return chat.session.live[1].inventory
 
@@ -167,12 +135,12 @@ def needed(part: T | None, why: str, hint: str = "") -> T:
     return part
 
 
-def mentions(chat: SessionActions) -> Mentions | None:
+def mentions(chat: Actions) -> Mentions | None:
     conversation = chat.session.conversation
     return conversation.inventory.mentions if conversation else None
 
 
-def refuse_while_busy(chat: SessionActions) -> None:
+def refuse_while_busy(chat: Actions) -> None:
     """Raise UsageError while a turn runs."""
     if chat.turns.busy:
         raise UsageError("A turn is running.", "Press Esc to interrupt it first.")

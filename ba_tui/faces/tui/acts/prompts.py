@@ -19,7 +19,7 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.events import Notice, TurnEnded
 from ba_tui.core.text.wording import count
 from ba_tui.core.turn import Turn
-from ba_tui.faces.tui.acts.port import Actions, PaneActions, mentions
+from ba_tui.faces.tui.acts.port import Actions, mentions
 from ba_tui.faces.tui.clipboard import Ask, picture
 from ba_tui.faces.tui.drafts import DraftStore, LeftBehind, PromptHistory, SavedInput
 from ba_tui.faces.tui.widgets.prompt import takes_pictures
@@ -40,7 +40,7 @@ class Searchable(Protocol):
     def action_search(self) -> None: ...
 
 
-def lead_to_input(chat: PaneActions, screen: Screen[None], event: Key | Paste) -> bool:
+def lead_to_input(chat: Actions, screen: Screen[None], event: Key | Paste) -> bool:
     """Give the input the focus before it gets ``event``, when that is text and the focused widget takes none.
 
     Called before the event is on its way: whatever is typed behind it follows it in order. Returns True when the event

@@ -14,7 +14,7 @@ from ba_tui.core.events import Mode, Notice
 from ba_tui.core.ports.permissions import ToolWrite
 from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.acts import prompts
-from ba_tui.faces.tui.acts.port import Actions, SessionActions, refuse_while_busy
+from ba_tui.faces.tui.acts.port import Actions, refuse_while_busy
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.session import MEANING
 from ba_tui.resources import project_root, save_whole
@@ -41,7 +41,7 @@ async def fork(chat: Actions, _: str) -> None:
     chat.activity.hint(f"Copied. This is “{info.title}” now.")
 
 
-def rename(chat: SessionActions, title: str) -> None:
+def rename(chat: Actions, title: str) -> None:
     _, conversation = chat.session.live
     if not title:
         raise UsageError("The title is missing.", "Type it after the command: /rename Sales report")
@@ -52,7 +52,7 @@ def rename(chat: SessionActions, title: str) -> None:
     chat.activity.hint(f"Renamed to “{conversation.title}”.")
 
 
-async def export(chat: SessionActions, argument: str) -> None:
+async def export(chat: Actions, argument: str) -> None:
     """Write the session to a file: ``[md|html|json|jsonl] [file]``. An existing file is not overwritten."""
     services, conversation = chat.session.live
     if not chat.session.started:
@@ -131,7 +131,7 @@ def _assemble(chat: Actions) -> Sequence[Notice]:
 UNDO = "undo"
 
 
-async def compact(chat: SessionActions, argument: str) -> None:
+async def compact(chat: Actions, argument: str) -> None:
     """Compress the conversation with a focus, or undo the last compression: ``[focus|undo]``."""
     _, conversation = chat.session.live
     if not chat.session.started:
@@ -186,12 +186,12 @@ def _unread(write: ToolWrite) -> Notice:
     return Notice(f"{write.line}. Models do not read it.", "warning", "/trust shows the difference and accepts it.")
 
 
-def cycle_mode(chat: SessionActions, _: str) -> None:
+def cycle_mode(chat: Actions, _: str) -> None:
     modes, here = chat.session.live[1].permissions.modes(), chat.session.mode
     mode(chat, modes[(modes.index(here) + 1) % len(modes)] if here in modes else modes[0])
 
 
-def mode(chat: SessionActions, name: str) -> None:
+def mode(chat: Actions, name: str) -> None:
     if not name:
         cycle_mode(chat, "")
         return

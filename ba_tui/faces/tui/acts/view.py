@@ -11,9 +11,9 @@ from ba_tui.core.errors import StorageError, UsageError
 from ba_tui.core.events import Rewound
 from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.ports.datasets import Datasets
-from ba_tui.faces.tui.acts.port import Actions, PaneActions
+from ba_tui.faces.tui.acts.port import Actions
+from ba_tui.faces.tui.session import TWICE
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
-from ba_tui.faces.tui.turns import TWICE
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -24,11 +24,11 @@ BROWSED = 8.0
 """Seconds for which the line is shown."""
 
 
-def todos(chat: PaneActions, _: str) -> None:
+def todos(chat: Actions, _: str) -> None:
     chat.main_area.toggle_todos()
 
 
-def panel(chat: PaneActions, _: str) -> None:
+def panel(chat: Actions, _: str) -> None:
     if chat.main_area.toggle_side():
         return
     if chat.main_area.has_room:
@@ -37,7 +37,7 @@ def panel(chat: PaneActions, _: str) -> None:
         chat.activity.hint("The side panel needs a wider window. Ctrl+T shows the todos.")
 
 
-def search_history(chat: PaneActions, _: str) -> None:
+def search_history(chat: Actions, _: str) -> None:
     chat.composer.search_history()
 
 
@@ -45,19 +45,19 @@ def redraw(chat: Actions, _: str) -> None:
     chat.ba.refresh(layout=True)
 
 
-def page_up(chat: PaneActions, _: str) -> None:
+def page_up(chat: Actions, _: str) -> None:
     chat.transcript.action_page_up()
 
 
-def page_down(chat: PaneActions, _: str) -> None:
+def page_down(chat: Actions, _: str) -> None:
     chat.transcript.action_page_down()
 
 
-def to_start(chat: PaneActions, _: str) -> None:
+def to_start(chat: Actions, _: str) -> None:
     chat.transcript.action_scroll_home()
 
 
-def to_end(chat: PaneActions, _: str) -> None:
+def to_end(chat: Actions, _: str) -> None:
     chat.transcript.action_scroll_end()
 
 
@@ -65,7 +65,7 @@ def suspend(chat: Actions, _: str) -> None:
     chat.ba.action_suspend_process()
 
 
-def say_keys(chat: PaneActions, focused: Widget) -> None:
+def say_keys(chat: Actions, focused: Widget) -> None:
     """Dim the sign before the input while another widget has the focus, and explain the keys of the conversation."""
     chat.composer.set_class(not chat.composer.prompt.has_focus, "-elsewhere")
     if focused is chat.transcript:

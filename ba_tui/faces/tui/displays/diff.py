@@ -13,8 +13,7 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.diff import DiffBlock, DiffChange, compare, diff_rows, patch, steps
 from ba_tui.faces.tui.inspector.rows import line
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, beginning, first_rows, missing
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit
+from ba_tui.faces.tui.transcript.lines import PaintedLine, PreviewSpace, Rows, Unit, beginning, first_rows, missing
 from ba_tui.faces.tui.transcript.markdown import plain
 
 LINES = 200

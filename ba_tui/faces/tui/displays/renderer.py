@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from ba_tui.faces.tui.inspector.rows import GridRow
-    from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows
+    from ba_tui.faces.tui.transcript.lines import PreviewSpace, Rows
 
 D = TypeVar("D")
 Build: TypeAlias = "Callable[[], Sequence[GridRow]]"

@@ -23,8 +23,15 @@ from ba_tui.faces.tui.inspector.source import (
     source_rows,
     terminal_rows,
 )
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines, printed_lines
-from ba_tui.faces.tui.transcript.lines import PaintedLine, wrapped
+from ba_tui.faces.tui.transcript.lines import (
+    PaintedLine,
+    PreviewSpace,
+    Rows,
+    first_lines,
+    last_lines,
+    printed_lines,
+    wrapped,
+)
 from ba_tui.faces.tui.transcript.markdown import MEASURE, highlighted, plain_lines
 
 

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
+from textual import work
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.widget import Widget
+from textual.widgets import DataTable, Static
 
 from ba_tui.core.results import Chart, Table
 from ba_tui.core.text.cells import clip
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.core.text.wording import count
+from ba_tui.core.text.wording import clipped, count
 from ba_tui.faces.tui.displays.renderer import Build, Renderer
 from ba_tui.faces.tui.inspector.json_values import argument_rows
-from ba_tui.faces.tui.inspector.rows import GridRow, line
-from ba_tui.faces.tui.inspector.table_view import TablePane, table_text
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, missing
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Unit
-from ba_tui.faces.tui.transcript.palette import ASCII as ASCII_GLYPHS
+from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
+from ba_tui.faces.tui.transcript.lines import (
+    PaintedLine,
+    PreviewSpace,
+    Rows,
+    TableLayout,
+    Unit,
+    columns_shown,
+    is_figure,
+    missing,
+    table,
+)
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.tables import TableLayout, columns_shown, is_figure, table
-from ba_tui.plotting.canvas import ASCII, DrawingArea, Role
+from ba_tui.plotting.canvas import DrawingArea, Role
 from ba_tui.plotting.drawing import drawn, signs_for, text_of
 
 MOST_WARNINGS = 3
@@ -106,8 +119,7 @@ class ChartRenderer(Renderer[Chart]):
     folded_rows: ClassVar[int] = FOLDED_ROWS
 
     def preview(self, display: Chart, space: PreviewSpace) -> Rows:
-        signs = ASCII if space.palette.glyphs == ASCII_GLYPHS else signs_for(os.environ)
-        room = DrawingArea(min(space.width, WIDEST), space.limit, signs, bare=not space.unfolded)
+        room = DrawingArea(min(space.width, WIDEST), space.limit, signs_for(os.environ), bare=not space.unfolded)
         lines = drawn(display, room)[: space.limit]
         return [
             PaintedLine(tuple(Segment(run.text, _style(space.palette, run.role)) for run in each if run.text))
@@ -127,3 +139,86 @@ class ChartRenderer(Renderer[Chart]):
         from ba_tui.faces.tui.chart_pane import ChartView  # noqa: PLC0415 - only when a chart is opened
 
         return ChartView(display, id="grid")
+
+
+AT_ONCE = 50
+"""Rows added between two breaths of the loop."""
+MOST = 1_000
+CELL = 40
+"""Characters of a cell; the whole text of the cell at the cursor is shown below the grid."""
+
+
+class TablePane(Vertical):
+    """The grid, and below it the whole text of a cell that is cut."""
+
+    DEFAULT_CSS = """
+    TablePane { height: 1fr; }
+    TablePane TableView { height: 1fr; }
+    TablePane Static { height: auto; max-height: 8; color: $text-muted; display: none; }
+    """
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self._table = table
+
+    def compose(self) -> ComposeResult:
+        yield TableView(self._table, id="grid")
+        yield Static(markup=False, id="cell")
+
+    def on_data_table_cell_highlighted(self, event: DataTable.CellHighlighted) -> None:
+        event.stop()
+        row, column = event.coordinate
+        value = self._table.rows[row][column] if row < min(len(self._table.rows), MOST) else None
+        text = "" if value is None else paintable(str(value))
+        cell = self.query_one("#cell", Static)
+        cell.display = len(text) > CELL or "\n" in text
+        cell.update(f"{painted(self._table.columns[column])}: {text}" if cell.display else "")
+
+
+class TableView(DataTable[Text]):
+    """All rows up to ``MOST``; the last row says how many more there are."""
+
+    DEFAULT_CSS = """
+    TableView { background: transparent; }
+    """
+
+    def __init__(self, table: Table, id: str | None = None) -> None:
+        super().__init__(id=id, zebra_stripes=False, cursor_type="cell")
+        self.table = table
+
+    def on_mount(self) -> None:
+        self.add_columns(*(Text(painted(name), "bold") for name in self.table.columns))
+        self._fill()
+
+    def action_select_cursor(self) -> None:
+        """Leave Enter to the screen."""
+        raise SkipAction
+
+    @work(exclusive=True)
+    async def _fill(self) -> None:
+        rows = self.table.rows
+        for start in range(0, min(len(rows), MOST), AT_ONCE):
+            self.add_rows([cell_text(value) for value in row] for row in rows[start : min(start + AT_ONCE, MOST)])
+            await asyncio.sleep(0)
+        if more := self.table.length - min(len(rows), MOST):
+            self.add_row(Text(f"… {more:,} more rows", "dim"))
+
+
+def cell_text(value: object) -> Text:
+    """Return one value in one line: numbers are right-aligned, None is empty."""
+    if value is None:
+        return Text("")
+    if is_figure(value):
+        return Text(painted(str(value)), justify="right")
+    shown = painted(str(value))
+    return Text(clipped(shown, CELL))
+
+
+def table_text(table: Table) -> str:
+    """Return the table with its head as tab-separated text, for the clipboard."""
+    rows = [table.columns, *table.rows]
+    return "\n".join("\t".join(_flat(value) for value in row) for row in rows)
+
+
+def _flat(value: object) -> str:
+    return "" if value is None else " ".join(str(value).split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias
 
@@ -34,13 +35,12 @@ class AskLine(Horizontal):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel", show=False)]
 
+    @dataclass
     class Answered(Message):
         """Enter: ``text`` for ``purpose``."""
 
-        def __init__(self, purpose: Purpose, text: str) -> None:
-            super().__init__()
-            self.purpose: Purpose = purpose
-            self.text = text
+        purpose: Purpose
+        text: str
 
     class Left(Message):
         """Esc."""

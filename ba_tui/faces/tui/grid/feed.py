@@ -27,92 +27,72 @@ MOST_ROWS = 1_000
 """Rows of a page: some twenty screens, so that paging seldom waits."""
 
 
-class RowWindow:
-    """Rows in one arrangement, by their place in it. ``first`` is its first page."""
-
-    def __init__(self, first: Page, page_rows: int) -> None:
-        self.columns: Sequence[Column] = first.columns
-        self.total = first.total
-        self.page_rows = page_rows
-        self._pages: LRUCache[int, Page] = LRUCache(KEPT)
-        self.keep(first)
-
-    def keep(self, page: Page) -> None:
-        """Take a page that begins at a multiple of ``page_rows``."""
-        if page.total != self.total or page.columns != self.columns:
-            # The table is another one now: its file changed.
-            self._pages.clear()
-            self.total, self.columns = page.total, page.columns
-        self._pages[page.offset // self.page_rows] = page
-
-    def row(self, at: int) -> tuple[int, Row] | None:
-        """Return the number of a row in the table itself, and its cells; None while they are not here."""
-        index, place = divmod(at, self.page_rows)
-        page = self._pages.get(index)
-        return (page.numbers[place], page.rows[place]) if page and place < len(page.rows) else None
-
-    def missing(self, first: int, last: int) -> int | None:
-        """Return the offset of a missing page for rows ``first`` to ``last``, else of an adjacent page; None if all are
-        loaded.
-        """
-        low, high = max(0, first) // self.page_rows, max(0, min(last, self.total - 1)) // self.page_rows
-        beside = (each for each in (high + 1, low - 1) if 0 <= each * self.page_rows < self.total)
-        needed = (each for each in (*range(low, high + 1), *beside) if each not in self._pages)
-        found = next(needed, None)
-        return None if found is None else found * self.page_rows
-
-
 def page_rows(columns: int) -> int:
     """Return rows of a page of a table with so many columns."""
     return max(20, min(MOST_ROWS, CELLS // max(1, columns)))
 
 
 class RowFeed:
-    """Rows are numbered from 0 in the arrangement. Fetching raises BaError."""
+    """Rows of a table in one ``arrangement``, numbered from 0 in it, of which some pages are here. Fetching raises
+    BaError."""
 
     def __init__(self, datasets: Datasets, table: str) -> None:
         self.datasets = datasets
         self.table = table
         self.arrangement = Arrangement()
-        self._window: RowWindow | None = None
-
-    @property
-    def ready(self) -> bool:
+        self.ready = False
         """Whether there is anything to show."""
-        return self._window is not None
-
-    @property
-    def total(self) -> int:
+        self.total = 0
         """The number of rows in the arrangement."""
-        return self._window.total if self._window else 0
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        return self._window.columns if self._window else ()
+        self.columns: Sequence[Column] = ()
+        self._size = MOST_ROWS
+        """Rows of a page."""
+        self._pages: LRUCache[int, Page] = LRUCache(KEPT)
 
     def row(self, at: int) -> tuple[int, Row] | None:
         """Return the number of a row in the table itself, and its cells; None while they are not here."""
-        return self._window.row(at) if self._window else None
+        index, place = divmod(at, self._size)
+        page = self._pages.get(index)
+        return (page.numbers[place], page.rows[place]) if page and place < len(page.rows) else None
 
     def lacks(self, first: int, last: int) -> bool:
         """Return whether a page for these rows, or an adjacent one, is missing."""
-        return self._window is not None and self._window.missing(first, last) is not None
+        return self._missing(first, last) is not None
+
+    def _missing(self, first: int, last: int) -> int | None:
+        """Return the offset of a missing page for rows ``first`` to ``last``, else of an adjacent page."""
+        if not self.ready:
+            return None
+        low, high = max(0, first) // self._size, max(0, min(last, self.total - 1)) // self._size
+        beside = (each for each in (high + 1, low - 1) if 0 <= each * self._size < self.total)
+        needed = (each for each in (*range(low, high + 1), *beside) if each not in self._pages)
+        found = next(needed, None)
+        return None if found is None else found * self._size
 
     async def arrange(self, wanted: Arrangement) -> None:
         """Take another arrangement once its first rows are here; until then, and if it fails, the present one stays."""
         count = len(self.columns) or len((await self.datasets.page(self.table, limit=0)).columns)
         size = page_rows(count)
         first = await self.datasets.page(self.table, wanted, limit=size)
-        self._window, self.arrangement = RowWindow(first, size), wanted
+        self._size, self.arrangement, self.ready, self._pages = size, wanted, True, LRUCache(KEPT)
+        self._keep(first)
 
     async def fetch(self, first: int, last: int) -> None:
         """Fetch one page that ``lacks`` tells of."""
-        window = self._window
-        offset = window.missing(first, last) if window else None
-        if window is None or offset is None:
-            return
-        page = await self.datasets.page(self.table, self.arrangement, offset=offset, limit=window.page_rows)
-        window.keep(page)
+        offset, pages = self._missing(first, last), self._pages
+        if offset is not None:
+            page = await self.datasets.page(self.table, self.arrangement, offset=offset, limit=self._size)
+            # Meanwhile there may be another arrangement.
+            if pages is self._pages:
+                self._keep(page)
+
+    def _keep(self, page: Page) -> None:
+        """Take a page that begins at a multiple of the size of pages."""
+        if page.total != self.total or page.columns != self.columns:
+            # The table is another one now: its file changed.
+            self._pages.clear()
+            self.total, self.columns = page.total, page.columns
+        self._pages[page.offset // self._size] = page
 
     async def rows(self, first: int, count: int) -> Sequence[tuple[int, Row]]:
         """Return rows for copying, with their numbers in the table itself."""
@@ -145,11 +125,6 @@ def cell_width(text: str) -> int:
     return min(WIDEST, width_of(text))
 
 
-def at_right(column: Column) -> bool:
-    """Return whether the column has numbers, which are aligned to the right."""
-    return column.numeric
-
-
 def letters(place: int) -> str:
     """Return what a spreadsheet calls the column at ``place`` (from 0): A, B, … Z, AA."""
     text, place = "", place + 1
@@ -178,7 +153,7 @@ def copied(columns: Sequence[Column], rows: Sequence[Row], format: CopyFormat) -
 
 
 def _markdown(columns: Sequence[Column], lines: Sequence[Sequence[str]]) -> str:
-    ruler = ["---:" if at_right(column) else "---" for column in columns]
+    ruler = ["---:" if column.numeric else "---" for column in columns]
     escaped = [[" ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|") for text in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in (escaped[0], ruler, *escaped[1:]))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -31,8 +31,7 @@ from ba_tui.faces.tui.grid.data_pane import DataPane, Purpose
 from ba_tui.faces.tui.grid.feed import NULL, CellSelection, CopyFormat, cell_text, letters, plain
 from ba_tui.faces.tui.grid.traps import WarningLine
 from ba_tui.faces.tui.grid.view import GridView
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import line, painted
+from ba_tui.faces.tui.inspector.rows import RowView, line, painted
 
 
 class CellScreen(ModalScreen[None]):
@@ -200,12 +199,11 @@ CELL = 2_000
 """Maximum characters of the cell that is shown below the grid."""
 
 
+@dataclass
 class MentionWanted(Message):
     """Request to insert ``text``, a mention of cells, into the prompt."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
+    text: str
 
 
 class GridPane(DataPane):

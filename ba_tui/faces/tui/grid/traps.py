@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -34,13 +34,12 @@ def warning_line(findings: Sequence[TrapFinding], key: str) -> str:
     return f"! {count(len(told), 'warning')} · {key} lists · {one_line(told[0].message, LONGEST)}"
 
 
+@dataclass
 class GridWanted(Message):
     """Request to show the rows of ``table``."""
 
-    def __init__(self, datasets: Datasets, table: str) -> None:
-        super().__init__()
-        self.datasets = datasets
-        self.table = table
+    datasets: Datasets
+    table: str
 
 
 class WarningLine(Static):

@@ -6,6 +6,7 @@ A line-API view: the cost of a key does not depend on the number of rows. The pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -22,8 +23,8 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, Column
 from ba_tui.core.text.cells import fit
-from ba_tui.faces.tui.grid.feed import NULL, CellSelection, RowFeed, at_right, cell_text, cell_width
-from ba_tui.faces.tui.inspector.row_view import LineView
+from ba_tui.faces.tui.grid.feed import NULL, CellSelection, RowFeed, cell_text, cell_width
+from ba_tui.faces.tui.inspector.rows import LineView
 
 GAP = 2
 NARROWEST = 4
@@ -198,12 +199,11 @@ class GridView(LineView, can_focus=True):
     class Changed(Message):
         """The cursor, the selection or the visible part has changed."""
 
+    @dataclass
     class Failed(Message):
         """Rows can't be had; ``words`` say why in a line."""
 
-        def __init__(self, words: str) -> None:
-            super().__init__()
-            self.words = words
+        words: str
 
     def __init__(self, datasets: Datasets, name: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -376,7 +376,7 @@ class GridView(LineView, can_focus=True):
         style = self._style("head")
         segments = [Segment(" " * (self._gutter + 1), style)]
         for place in self._places:
-            right = at_right(self.feed.columns[place.column])
+            right = self.feed.columns[place.column].numeric
             segments.append(Segment(fit(self._heading(place.column), place.width, right=right), style))
             segments.append(Segment(self._gap(place), style))
         return Strip(segments).adjust_cell_length(width, style)
@@ -390,7 +390,7 @@ class GridView(LineView, can_focus=True):
         for place in self._places:
             value = found[1][place.column] if found else ""
             text = NULL if value is None else cell_text(value)
-            text = fit(text, place.width, right=at_right(self.feed.columns[place.column]))
+            text = fit(text, place.width, right=self.feed.columns[place.column].numeric)
             marked_here = marked[0] <= place.column <= marked[1]
             under = here and place.column == self.cursor[1]
             if value is None or marked_here or under:

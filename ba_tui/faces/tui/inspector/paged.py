@@ -6,6 +6,7 @@ import asyncio
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, overload
 
 from rich.segment import Segment
@@ -24,8 +25,7 @@ from ba_tui.core.results import Artifact
 from ba_tui.core.text.cells import width_of
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.inspector.model import Whole
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, folds, line, painted
+from ba_tui.faces.tui.inspector.rows import GridCell, GridLayout, GridRow, RowView, folds, line, painted
 from ba_tui.faces.tui.inspector.source import output_rows
 from ba_tui.faces.tui.widgets.text_fields import without_last
 
@@ -157,12 +157,11 @@ class PagedView(RowView):
         Binding("right", "sideways(20)", "Right", show=False),
     ]
 
+    @dataclass
     class Known(Message):
         """The size of the result is known."""
 
-        def __init__(self, artifact: Artifact) -> None:
-            super().__init__()
-            self.artifact = artifact
+        artifact: Artifact
 
     def __init__(self, whole: Whole, failed: str = "", *, letters: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -30,8 +30,7 @@ from ba_tui.faces.tui.inspector.json_values import LOOK as JSON_LOOK
 from ba_tui.faces.tui.inspector.json_values import JsonView, Parsed, argument_rows, begins_like_json, parsed_json
 from ba_tui.faces.tui.inspector.model import CallState, DataTable, InspectorValue, Whole
 from ba_tui.faces.tui.inspector.paged import PagedView
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line, marked, painted
+from ba_tui.faces.tui.inspector.rows import GridRow, RowView, line, marked, painted
 from ba_tui.faces.tui.inspector.source import output_rows
 from ba_tui.faces.tui.meters import duration
 

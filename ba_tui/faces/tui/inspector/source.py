@@ -10,7 +10,7 @@ from rich.style import Style
 from ba_tui.core.results import CommandText, Prose, Source, Todos
 from ba_tui.core.text.ansi import PLAIN, Ink, inked_lines
 from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, text_rows, visible
-from ba_tui.faces.tui.transcript.excerpt import ink_style
+from ba_tui.faces.tui.transcript.lines import ink_style
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

@@ -25,27 +25,26 @@ from textual.worker import Worker, WorkerState
 from ba_tui.command import AppParts, Command
 from ba_tui.core.errors import BaError, PromptRefused
 from ba_tui.core.events import Event, Notice, Steered, TurnEnded, TurnStarted
-from ba_tui.core.ports.sessions import unsaved
+from ba_tui.core.ports.sessions import SessionInfo, unsaved
 from ba_tui.core.services import Connect
 from ba_tui.core.start import Start
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import with_hint
 from ba_tui.core.turn import Turn
 from ba_tui.faces.run_result import saved_code
-from ba_tui.faces.tui.acts import prompts, sessions, start_page, view
+from ba_tui.faces.tui.acts import prompts, sessions, view
 from ba_tui.faces.tui.acts.port import EventPane, mentions
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.commands import CommandTable, find
 from ba_tui.faces.tui.meters import git_branch, weight_in_words
 from ba_tui.faces.tui.panes import NEEDED, WindowTitle
-from ba_tui.faces.tui.session import OpenSession
+from ba_tui.faces.tui.session import OpenSession, Presses, Turns
 from ba_tui.faces.tui.transcript.view import TranscriptView, replay
-from ba_tui.faces.tui.turns import Presses, Turns
 from ba_tui.faces.tui.widgets.composer import Composer, QueueLines
 from ba_tui.faces.tui.widgets.main_area import MainArea
-from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip
+from ba_tui.faces.tui.widgets.notices import Activity, NoticeStrip, StatusLine, short_folder
 from ba_tui.faces.tui.widgets.prompt import PromptInput
-from ba_tui.faces.tui.widgets.status import StatusLine, short_folder
+from ba_tui.faces.tui.widgets.start_page import look_for_suggestions, recent
 from ba_tui.resources import user_home
 
 if TYPE_CHECKING:
@@ -139,8 +138,29 @@ class ChatScreen(Screen[None]):
 
     def _look_around(self) -> None:
         """Load the start page, and the commands of the user and of the project."""
-        self.run_worker(partial(start_page.show_start_page, self), group="start", exclusive=True, exit_on_error=False)
+        self.run_worker(self._show_start_page, group="start", exclusive=True, exit_on_error=False)
         self.run_worker(self.commands.load, group="own", exclusive=True, exit_on_error=False)
+
+    async def _show_start_page(self) -> None:
+        """Show the start page while the session is empty. Files are read in a thread, after the first paint."""
+        conversation = self.session.conversation
+        if conversation is None or not self._fresh:
+            return
+        cwd, id, library = conversation.cwd, conversation.id, self.session.live[0].library
+
+        def look() -> tuple[Sequence[SessionInfo], Sequence[str]]:
+            return recent(library, id), look_for_suggestions(cwd, git=bool(git_branch(cwd)))
+
+        found, offered = await asyncio.to_thread(look)
+        if self._fresh and conversation is self.session.conversation:
+            folder = paintable(short_folder(cwd, user_home()), newlines=False)
+            await self.main_area.show_start(
+                folder=folder, model=conversation.model, sessions=tuple(found), prompts=tuple(offered)
+            )
+
+    @property
+    def _fresh(self) -> bool:
+        return not (self.session.started or self.turns.busy or self.transcript.records)
 
     async def show_session(self) -> None:
         """Show the open session: its end immediately, the rest once it is read."""
@@ -286,7 +306,7 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: Composer.Sent) -> None:
         event.stop()
         text = event.text
-        if start_page.choose(self, text):
+        if self._choose(text):
             return
         called = self.commands.parse(text)
         if not text.strip() and self.session.conversation is None:
@@ -304,6 +324,20 @@ class ChatScreen(Screen[None]):
         else:
             self.call_command(*called)
         self._show_queue()
+
+    def _choose(self, text: str) -> bool:
+        """Open the session or take the prompt that the number ``text`` names on the start page; return False for other
+        text."""
+        page = self.main_area.start_page
+        if page is None:
+            return False
+        if session := page.choices.session(text):
+            self.call_command("resume", session.id)
+        elif prompt := page.choices.prompt(text):
+            self.composer.put_back(prompt)
+        else:
+            return False
+        return True
 
     @on(Paste)
     @on(Key)

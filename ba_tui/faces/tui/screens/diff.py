@@ -22,10 +22,8 @@ from ba_tui.faces.tui.displays.renderer import renderer_of
 from ba_tui.faces.tui.inspector.diff import Hunks, can_say, hunk_rows, hunks, patch
 from ba_tui.faces.tui.inspector.json_values import argument_rows
 from ba_tui.faces.tui.inspector.pane import WIDE
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line, visible
-from ba_tui.faces.tui.widgets.ask_body import facts, heading, other_arguments
-from ba_tui.faces.tui.widgets.ask_edit import Chosen, choose
+from ba_tui.faces.tui.inspector.rows import GridRow, RowView, line, visible
+from ba_tui.faces.tui.widgets.ask_body import Chosen, choose, facts, heading, other_arguments
 
 
 @frozen

@@ -15,9 +15,7 @@ from ba_tui.command import PROMPT, Command
 from ba_tui.core.questions import Question
 from ba_tui.faces.tui.acts.port import Actions, CommandRows
 from ba_tui.faces.tui.screens.list_screen import ListRow, ListScreen
-from ba_tui.faces.tui.screens.pages import MarkdownSheet
-from ba_tui.faces.tui.screens.report import ReportPane, ReportRow
-from ba_tui.faces.tui.screens.sheet import app_of, spelled
+from ba_tui.faces.tui.screens.sheet import MarkdownSheet, ReportPane, ReportRow, app_of, spelled
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition
 from ba_tui.faces.tui.transcript.markdown import warm
 from ba_tui.faces.tui.transcript.page import MarkdownPage

@@ -28,8 +28,7 @@ from ba_tui.faces.tui.inspector.model import InspectorValue
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import age
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
-from ba_tui.faces.tui.screens.report import ReportRow, table
-from ba_tui.faces.tui.screens.sheet import Sheet, app_of
+from ba_tui.faces.tui.screens.sheet import ReportRow, Sheet, app_of, table
 
 UNDO = "undo"
 LEFT_NAMED = 5

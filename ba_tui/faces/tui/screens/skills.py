@@ -19,8 +19,7 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.acts.port import Actions, inventory_of, needed
 from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
-from ba_tui.faces.tui.screens.pages import MarkdownSheet, bullets, fact_lines, plain
-from ba_tui.faces.tui.screens.sheet import app_of
+from ba_tui.faces.tui.screens.sheet import MarkdownSheet, app_of, bullets, fact_lines, plain
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput
 

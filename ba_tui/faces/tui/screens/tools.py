@@ -16,12 +16,10 @@ from ba_tui.core.text.wording import count
 from ba_tui.faces.tui.acts.port import Actions, inventory_of, needed
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.json_values import json_rows
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line, painted
+from ba_tui.faces.tui.inspector.rows import GridRow, RowView, line, painted
 from ba_tui.faces.tui.meters import duration, short_duration
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
-from ba_tui.faces.tui.screens.pages import RowPage, fact_rows, section_rows
-from ba_tui.faces.tui.screens.sheet import app_of
+from ba_tui.faces.tui.screens.sheet import RowPage, app_of, fact_rows, section_rows
 
 STATES = {
     "core": "always on",

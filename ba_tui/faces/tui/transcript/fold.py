@@ -8,36 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ba_tui.core.events import (
-    MAIN,
-    PERSON,
-    AgentStarted,
-    Answered,
-    Asked,
-    Compressed,
-    Event,
-    FiguresChecked,
-    Judged,
-    MemoriesUsed,
-    MemoryChanged,
-    MessageDone,
-    MessageRestarted,
-    Notice,
-    Retrying,
-    Rewound,
-    Steered,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolInputDelta,
-    ToolProgress,
-    ToolStarted,
-    TurnEnded,
-    TurnResumed,
-    TurnStarted,
-)
+from ba_tui.core import events
+from ba_tui.core.events import MAIN, PERSON, Event, Notice
 from ba_tui.core.messages import Message
-from ba_tui.faces.tui.agents.roster import AgentRows
+from ba_tui.faces.tui.roster import AgentRows
 from ba_tui.faces.tui.transcript.records import (
     OPEN,
     End,
@@ -103,37 +77,37 @@ class RecordFold:
             self._other(event)
             return
         match event:
-            case TextDelta(text=text):
+            case events.TextDelta(text=text):
                 self._draft(ProseRecord, text)
-            case ThinkingDelta(text=text):
+            case events.ThinkingDelta(text=text):
                 self._draft(Thought, text)
-            case ToolProgress(call_id=call_id, text=text):
+            case events.ToolProgress(call_id=call_id, text=text):
                 self._report(call_id, text)
-            case ToolInputDelta():
+            case events.ToolInputDelta():
                 self._announce(event)
-            case MessageDone(message=message):
+            case events.MessageDone(message=message):
                 self._message(message)
-            case MessageRestarted():
+            case events.MessageRestarted():
                 self._void()
-            case ToolStarted() | ToolFinished() | Asked() | Answered():
+            case events.ToolStarted() | events.ToolFinished() | events.Asked() | events.Answered():
                 self._tool(event)
-            case Judged(verdict="deny", call_id=call_id, tool=tool):
+            case events.Judged(verdict="deny", call_id=call_id, tool=tool):
                 if (row := self._row(call_id)) is not None and row.name == tool:
                     self._change(call_id, replace(row, note=denial(event)))
-            case Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts, at=at):
+            case events.Retrying(reason=reason, delay=delay, attempt=attempt, attempts=attempts, at=at):
                 self._unretry()
                 self._add(Retry(reason, at + delay, attempt, attempts))
             case Notice(text=text, level=level, hint=hint):
                 self._add(NoticeRecord(text, level, hint))
-            case FiguresChecked():
+            case events.FiguresChecked():
                 self._ground(event)
-            case Compressed():
+            case events.Compressed():
                 self._add(compaction(event))
-            case MemoriesUsed() | MemoryChanged():
+            case events.MemoriesUsed() | events.MemoryChanged():
                 self._memory(event)
-            case TurnStarted() | Steered() | TurnResumed() | TurnEnded():
+            case events.TurnStarted() | events.Steered() | events.TurnResumed() | events.TurnEnded():
                 self._turn(event)
-            case Rewound():
+            case events.Rewound():
                 self._rewound(event)
             case _:
                 pass
@@ -143,7 +117,7 @@ class RecordFold:
         if event.agent == PERSON and self._agent == MAIN:
             self._own(event)
             return
-        if isinstance(event, AgentStarted) and (at := row_of(event.call_id, self.items)) is not None:
+        if isinstance(event, events.AgentStarted) and (at := row_of(event.call_id, self.items)) is not None:
             self._calls[event.call_id] = at
         if line := self.agents.apply(event, self._calls):
             self._calls[line.agent_id] = self._add(agent_row(line))
@@ -151,12 +125,12 @@ class RecordFold:
     def _own(self, event: Event) -> None:
         """Process an event of a command that the user runs alongside the turns."""
         match event:
-            case ToolStarted(call=call, target=target, at=at):
+            case events.ToolStarted(call=call, target=target, at=at):
                 self._persons.add(call.id)
                 self._calls[call.id] = self._add(own_row(call, target, at))
-            case ToolProgress(call_id=call_id, text=text):
+            case events.ToolProgress(call_id=call_id, text=text):
                 self._report(call_id, text)
-            case ToolFinished(call_id=call_id):
+            case events.ToolFinished(call_id=call_id):
                 self._persons.discard(call_id)
                 self._tool(event)
             case Notice(text=text, level=level, hint=hint):
@@ -265,7 +239,7 @@ class RecordFold:
             self.items[index] = replace(item, open=False)
             self.touched.add(index)
 
-    def _announce(self, event: ToolInputDelta) -> None:
+    def _announce(self, event: events.ToolInputDelta) -> None:
         """Show a call that the model is still writing; its target is not known yet."""
         summary = f"writing {event.size:,} characters"
         if (row := self._row(event.call_id)) is not None:
@@ -304,7 +278,7 @@ class RecordFold:
         self._answer = (message.id, start, len(finals))
         self._calls |= {item.call_id: start + at for at, item in enumerate(finals) if isinstance(item, ToolRow)}
 
-    def _ground(self, event: FiguresChecked) -> None:
+    def _ground(self, event: events.FiguresChecked) -> None:
         """Add the sources of figures to the text of the newest message."""
         id, start, size = self._answer
         if event.message != id or not event.report.verdicts:
@@ -313,53 +287,53 @@ class RecordFold:
             self.items[start + at] = item
             self.touched.add(start + at)
 
-    def _memory(self, event: MemoriesUsed | MemoryChanged) -> None:
+    def _memory(self, event: events.MemoriesUsed | events.MemoryChanged) -> None:
         """Add a note, or show the change in the row of the call that wrote to memory."""
-        row = self._row(next(reversed(self._calls), "")) if isinstance(event, MemoryChanged) else None
+        row = self._row(next(reversed(self._calls), "")) if isinstance(event, events.MemoryChanged) else None
         if row is not None and row.name in MEMORY_TOOLS:
             self._change(row.call_id, replace(row, changed=memory_note(event)))
         else:
             self._add(memory_note(event))
 
-    def _tool(self, event: ToolStarted | ToolFinished | Asked | Answered) -> None:
+    def _tool(self, event: events.ToolStarted | events.ToolFinished | events.Asked | events.Answered) -> None:
         match event:
-            case ToolStarted(call=call, target=target, at=at):
+            case events.ToolStarted(call=call, target=target, at=at):
                 if call.id not in self._calls:
                     self._calls[call.id] = self._add(queued(call))
                 row, self._counted = self._row(call.id) or queued(call), self._counted + 1
                 row = replace(row, state="running", target=target or row.target, started=at, summary="")
                 self._change(call.id, row)
-            case ToolFinished(call_id=call_id, result=result, duration=duration):
+            case events.ToolFinished(call_id=call_id, result=result, duration=duration):
                 self.settle()
                 if (row := self._row(call_id)) is not None:
                     self._change(call_id, finished(row, result, duration))
                     if not self.agents.alive(call_id):
                         del self._calls[call_id]
-            case Asked(ask_id=ask_id, question=question):
+            case events.Asked(ask_id=ask_id, question=question):
                 if (row := self._row(question.call_id)) is not None:
                     self._asked[ask_id] = question.call_id
                     self._change(question.call_id, replace(row, state="waiting"))
-            case Answered(ask_id=ask_id, reply=reply):
+            case events.Answered(ask_id=ask_id, reply=reply):
                 call_id = self._asked.pop(ask_id, "")
                 if (row := self._row(call_id)) is not None:
                     self._change(call_id, answered(row, reply, event.at))
 
-    def _turn(self, event: TurnStarted | Steered | TurnResumed | TurnEnded) -> None:
+    def _turn(self, event: events.TurnStarted | events.Steered | events.TurnResumed | events.TurnEnded) -> None:
         self.agents.own(event)
         match event:
-            case TurnStarted(prompt=message, at=at):
+            case events.TurnStarted(prompt=message, at=at):
                 self.interrupt()
                 self._began, self._counted = at, 0
                 self._course.begin(len(self.items))
                 if not message.hidden:
                     self._add(prompt_of(message))
-            case Steered(message=message):
+            case events.Steered(message=message):
                 if not message.hidden and message.origin in ("user", "steer"):
                     self._add(replace(prompt_of(message), steered=True))
-            case TurnResumed(calls=calls, at=at):
+            case events.TurnResumed(calls=calls, at=at):
                 self._began = at
                 self._revive(calls)
-            case TurnEnded(reason=reason, error=error, at=at):
+            case events.TurnEnded(reason=reason, error=error, at=at):
                 self.interrupt()
                 seconds = max(0.0, at - self._began) if self._began is not None else 0.0
                 if reason != "done" or self._counted or seconds >= 10:
@@ -380,7 +354,7 @@ class RecordFold:
                 self._calls[item.call_id] = index
                 self._change(item.call_id, replace(item, state="queued", summary=""))
 
-    def _rewound(self, event: Rewound) -> None:
+    def _rewound(self, event: events.Rewound) -> None:
         """Remove turns that were rewound, or restore them."""
         self.interrupt()
         if event.turns is not None:

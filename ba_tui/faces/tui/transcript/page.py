@@ -21,8 +21,7 @@ from ba_tui.core.values import frozen
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import HREF
-from ba_tui.faces.tui.transcript.pane import Overlay, Sight, Span, over, strip
-from ba_tui.faces.tui.transcript.selection import key
+from ba_tui.faces.tui.transcript.pane import Overlay, Sight, Span, key, over, strip
 from ba_tui.faces.tui.transcript.view import TranscriptView
 
 

@@ -1,4 +1,4 @@
-"""The transcript as a line-API widget that paints cached strips, and the messages that it sends.
+"""The transcript as a line-API widget that paints cached strips, its search and selection, and its messages.
 
 ``view`` supplies records and handles keys; ``layout`` computes positions.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple, cast
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, TypeAlias, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -23,12 +25,112 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ba_tui.core.text.untrusted import paintable
-from ba_tui.faces.tui.transcript.layout import FIRST, ShownLine, TranscriptLayout
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments
-from ba_tui.faces.tui.transcript.palette import ASCII, COMPONENTS, UNICODE, Palette, palette_of
-from ba_tui.faces.tui.transcript.records import End, Prompt, Record
+from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition, ShownLine, TranscriptLayout
+from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, copied
+from ba_tui.faces.tui.transcript.palette import COMPONENTS, Palette, palette_of
+from ba_tui.faces.tui.transcript.records import End, Prompt, Record, ToolRow, source
 from ba_tui.faces.tui.transcript.rows import Look
-from ba_tui.faces.tui.transcript.selection import TranscriptSearch, key, selected
+
+# Positions survive older records being inserted above. Whole records are copied as their source, parts line by line,
+# without gutters and soft line ends.
+
+Position: TypeAlias = tuple[int, int]
+"""A key and a character within its row."""
+_BITS = 24
+
+
+def key(transcript: TranscriptLayout, place: LayoutPosition) -> int:
+    """Return a number that grows downwards."""
+    return ((place.record - transcript.base << _BITS) + place.block + 1 << _BITS) + place.line
+
+
+def place_of(transcript: TranscriptLayout, number: int) -> LayoutPosition:
+    line = number & (1 << _BITS) - 1
+    block = (number >> _BITS & (1 << _BITS) - 1) - 1
+    return LayoutPosition((number >> 2 * _BITS) + transcript.base, block, line)
+
+
+def selected(transcript: TranscriptLayout, start: Position | None, end: Position | None) -> str:
+    """Return the source text between two positions; None means the very first or last."""
+    if not transcript.layouts:
+        return ""
+    top = transcript.settled(place_of(transcript, start[0])) if start else FIRST
+    low = transcript.settled(place_of(transcript, end[0])) if end else transcript.last()
+    parts: list[str] = []
+    for at in range(top.record, low.record + 1):
+        first = (top, max(0, start[1])) if start and at == top.record else None
+        final = (low, max(0, end[1])) if end and at == low.record else None
+        if first or final:
+            parts.append(copied(list(_between(transcript, at, first, final))))
+        else:
+            parts.append(source(transcript.layouts[at].record))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _between(
+    transcript: TranscriptLayout,
+    at: int,
+    first: tuple[LayoutPosition, int] | None,
+    final: tuple[LayoutPosition, int] | None,
+) -> Iterable[tuple[PaintedLine, int, int]]:
+    """Yield the selected rows of one record with their ranges of characters."""
+    for block in range(len(transcript.layouts[at].opened()[0])):
+        for number, line in enumerate(transcript.lay(at, block)):
+            place = LayoutPosition(at, block, number)
+            size = len(line.text)
+            if (first and place < first[0]) or (final and place > final[0]):
+                continue
+            begin = min(first[1], size) if first and place == first[0] else 0
+            stop = min(final[1], size) if final and place == final[0] else size
+            yield line, begin, stop
+
+
+class TranscriptSearch:
+    """One query over all records. Capitals in the query make it exact."""
+
+    def __init__(self, query: str = "") -> None:
+        self.query = query
+        flags = re.IGNORECASE if query == query.lower() else re.NOFLAG
+        self.pattern = re.compile(re.escape(query), flags) if query else None
+        self.hits: list[int] = []
+        """The place of the record of every hit, oldest first."""
+        self.at = -1
+
+    def over(self, records: Sequence[Record], near: int) -> None:
+        """Look through ``records``; the current hit becomes the last one not below ``near``."""
+        self.hits = []
+        if self.pattern is None:
+            return
+        for place, record in enumerate(records):
+            found = self.pattern.findall(_text(record))
+            self.hits += [place] * len(found)
+        self.at = max(0, bisect_right(self.hits, near) - 1) if self.hits else -1
+
+    def step(self, by: int) -> None:
+        """Go to the next (1) or previous (-1) hit, around the ends."""
+        if self.hits:
+            self.at = (self.at + by) % len(self.hits)
+
+    @property
+    def current(self) -> tuple[int, int] | None:
+        """The place of the record with the current hit, and the number of the hit within it, from 0."""
+        if not 0 <= self.at < len(self.hits):
+            return None
+        place = self.hits[self.at]
+        return place, self.at - bisect_left(self.hits, place)
+
+    @property
+    def tally(self) -> str:
+        if not self.query:
+            return ""
+        return f"{self.at + 1}/{len(self.hits)}" if self.hits else "not found"
+
+
+def _text(record: Record) -> str:
+    if isinstance(record, ToolRow):
+        return f"{record.name} {record.target}"
+    return source(record)
+
 
 # Every cell carries its position in its style's meta, so that a drag anywhere in the row selects words.
 
@@ -104,28 +206,25 @@ def over(segments: Segments, span: Span, style: Style) -> Segments:
     return tuple(parts)
 
 
+@dataclass
 class RecordOpened(Message, namespace="transcript_view"):
     """The user wants to see all of ``record``."""
 
-    def __init__(self, record: Record) -> None:
-        super().__init__()
-        self.record = record
+    record: Record
 
 
+@dataclass
 class TranscriptCopy(Message, namespace="transcript_view"):
     """``text`` should go to the clipboard."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
+    text: str
 
 
+@dataclass
 class NewBelow(Message, namespace="transcript_view"):
     """``count`` records arrived below the visible ones; 0 when the end is visible again."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
+    count: int
 
 
 MARGIN = 2
@@ -160,7 +259,6 @@ class TranscriptPane(ScrollView):
         self._following = True
         self._moving = False
         self._grip = (0, 0)
-        self._ascii = False
         self._styled = False
         self._colours: Palette | None = None
         self._below = 0
@@ -178,7 +276,7 @@ class TranscriptPane(ScrollView):
             return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
 
         if self._colours is None:
-            self._colours = palette_of(look, ASCII if self._ascii else UNICODE)
+            self._colours = palette_of(look)
         self._transcript.restyle(Look(max(12, self.size.width - MARGIN), self._colours, self.clock()))
         self._strips.clear()
 

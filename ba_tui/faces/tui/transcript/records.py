@@ -27,7 +27,7 @@ from ba_tui.core.questions import Reply
 from ba_tui.core.results import UNREAD, CommandText, Table, ToolResult
 from ba_tui.core.text.wording import count, one_line, with_hint
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.agents.roster import RosterEntry
+from ba_tui.faces.tui.roster import RosterEntry
 from ba_tui.faces.tui.transcript.figure_marks import AnswerFigures
 
 RecordState: TypeAlias = Literal["queued", "waiting", "running", "ok", "failed", "denied", "cancelled"]

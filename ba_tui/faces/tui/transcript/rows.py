@@ -16,13 +16,23 @@ from ba_tui.core.text.cells import clip, clip_middle
 from ba_tui.core.text.figures import DOUBTFUL, FigureReport
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.agents.roster import AgentSpace
-from ba_tui.faces.tui.agents.roster import below as agents_below
-from ba_tui.faces.tui.agents.roster import head as agents_head
 from ba_tui.faces.tui.displays.renderer import renderer_of
 from ba_tui.faces.tui.meters import money, short_count, short_duration
-from ba_tui.faces.tui.transcript.excerpt import PreviewSpace, Rows, first_lines, last_lines, missing, printed_lines
-from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, Unit, wrapped
+from ba_tui.faces.tui.roster import AgentSpace
+from ba_tui.faces.tui.roster import below as agents_below
+from ba_tui.faces.tui.roster import head as agents_head
+from ba_tui.faces.tui.transcript.lines import (
+    PaintedLine,
+    PreviewSpace,
+    Rows,
+    Segments,
+    Unit,
+    first_lines,
+    last_lines,
+    missing,
+    printed_lines,
+    wrapped,
+)
 from ba_tui.faces.tui.transcript.markdown import MEASURE, plain, plain_lines
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.records import (

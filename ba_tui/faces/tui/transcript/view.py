@@ -33,11 +33,18 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript import palette, pane
 from ba_tui.faces.tui.transcript.figure_marks import FIGURE
 from ba_tui.faces.tui.transcript.fold import RecordFold, fold
-from ba_tui.faces.tui.transcript.layout import FIRST, GAP, LayoutPosition, ShownLine, TranscriptLayout, layouts_of
+from ba_tui.faces.tui.transcript.layout import (
+    FIRST,
+    GAP,
+    LayoutPosition,
+    RecordLayout,
+    ShownLine,
+    TranscriptLayout,
+    layouts_of,
+)
 from ba_tui.faces.tui.transcript.lines import PaintedLine
 from ba_tui.faces.tui.transcript.markdown import warm
-from ba_tui.faces.tui.transcript.pane import RecordOpened, TranscriptCopy, TranscriptPane
-from ba_tui.faces.tui.transcript.record_layout import RecordLayout
+from ba_tui.faces.tui.transcript.pane import RecordOpened, TranscriptCopy, TranscriptPane, TranscriptSearch
 from ba_tui.faces.tui.transcript.records import (
     Compaction,
     End,
@@ -50,7 +57,6 @@ from ba_tui.faces.tui.transcript.records import (
     source,
 )
 from ba_tui.faces.tui.transcript.rows import FIGURES, lively
-from ba_tui.faces.tui.transcript.selection import TranscriptSearch
 from ba_tui.faces.tui.widgets.text_fields import without_last
 
 
@@ -317,19 +323,6 @@ class TranscriptView(RecordBrowser, can_focus=True):
         """All records, oldest first."""
         self._records.settle()
         return [*self._older, *self._records.items]
-
-    @property
-    def ascii(self) -> bool:
-        """Whether only ASCII signs are used."""
-        return self._ascii
-
-    @ascii.setter
-    def ascii(self, wanted: bool) -> None:
-        self._ascii = wanted
-        self._styled = False
-        self._colours = None
-        if self.is_mounted:
-            self.call_later(self._show)
 
     def apply(self, event: Event) -> None:
         """Process one event; it is painted a moment later."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from textual import events, on
@@ -20,8 +21,7 @@ from ba_tui.core.questions import Question, Reply
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.displays.renderer import renderer_of
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import visible
+from ba_tui.faces.tui.inspector.rows import RowView, visible
 from ba_tui.faces.tui.screens.diff import DiffScreen
 from ba_tui.faces.tui.widgets.ask_answers import (
     ArgumentsInput,
@@ -33,18 +33,22 @@ from ba_tui.faces.tui.widgets.ask_answers import (
     row_of,
     rule_fault,
 )
-from ba_tui.faces.tui.widgets.ask_body import QuestionPreview, asker, heading, in_full, time_left
-from ba_tui.faces.tui.widgets.ask_edit import (
+from ba_tui.faces.tui.widgets.ask_body import (
     ArgumentDraft,
+    AskLayout,
     Chosen,
     PlanEdit,
     PlanEditorClass,
+    QuestionPreview,
     accepted,
+    asker,
     choose_plan,
     draft,
+    heading,
+    in_full,
     plan_in,
+    time_left,
 )
-from ba_tui.faces.tui.widgets.ask_layout import AskLayout
 from ba_tui.faces.tui.widgets.text_fields import RECENT, TypeAhead, is_text
 
 PASSING = {"pageup", "pagedown", "shift+tab"}
@@ -53,14 +57,13 @@ PASSING = {"pageup", "pagedown", "shift+tab"}
 class AskForm(AskLayout, can_focus=True):
     """``clock`` in seconds; it counts from the moment the form is made. ``writing``: whether the input holds text."""
 
+    @dataclass
     class Done(Message):
         """The user's answer."""
 
-        def __init__(self, form: AskForm, reply: Reply, *, interrupt: bool) -> None:
-            super().__init__()
-            self.form = form
-            self.reply = reply
-            self.interrupt = interrupt
+        form: AskForm
+        reply: Reply
+        interrupt: bool
 
     def __init__(
         self,
@@ -414,14 +417,13 @@ class AskPanel(Widget):
     AskPanel:focus-within { border-top: solid $accent; }
     """
 
+    @dataclass
     class Answered(Message):
         """The user's answer; ``interrupt`` when the turn should stop as well."""
 
-        def __init__(self, ask_id: str, reply: Reply, interrupt: bool = False) -> None:
-            super().__init__()
-            self.ask_id = ask_id
-            self.reply = reply
-            self.interrupt = interrupt
+        ask_id: str
+        reply: Reply
+        interrupt: bool = False
 
     def __init__(
         self,

@@ -24,8 +24,8 @@ from ba_tui.core.results import Todo
 from ba_tui.core.teamwork import Plan, SubTaskStatus
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.meters import bar, cache_share, filled, fullness, money, share, short_count
+from ba_tui.faces.tui.widgets.notices import REST
 from ba_tui.faces.tui.widgets.start_page import StartPage
-from ba_tui.faces.tui.widgets.status import REST
 from ba_tui.plotting.plan_signs import UNICODE, done, step_name, under_way
 
 if TYPE_CHECKING:

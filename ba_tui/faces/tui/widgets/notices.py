@@ -1,4 +1,4 @@
-"""Lines next to the input: the activity line, and notices, which disappear after a time but can be read again.
+"""Lines around the input: activity, notices, which disappear after a time but can be read again, and the status.
 
 The rows are part of the layout, so that they never cover the input, a question or the popup.
 """
@@ -8,33 +8,24 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+from rich.cells import cell_len
 from textual.content import Content
+from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widgets import Static
 
-from ba_tui.core.events import (
-    MAIN,
-    AgentStarted,
-    Answered,
-    Asked,
-    Event,
-    MessageDone,
-    Notice,
-    PromptProgress,
-    Retrying,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolInputDelta,
-    ToolStarted,
-    TurnEnded,
-    TurnStarted,
-)
+from ba_tui.core import events
+from ba_tui.core.events import MAIN, Event, Mode, Notice
+from ba_tui.core.ledger import Ledger
+from ba_tui.core.messages import Usage
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count, with_hint
-from ba_tui.faces.tui.meters import duration, short_count
+from ba_tui.core.values import frozen
+from ba_tui.faces.tui.meters import bar, duration, filled, fullness, money, share, short_count
 
 # The activity line. Its clock ticks only during a turn; its height is constant, so that updates never move the layout.
 
@@ -57,7 +48,7 @@ class Activity(Static):
         self._started = 0.0
         self._frame = 0
         self._retry_at: float | None = None
-        self._reading: PromptProgress | None = None
+        self._reading: events.PromptProgress | None = None
         self._reading_since = 0.0
         self._tick: Timer | None = None
         self._agents: set[str] = set()
@@ -95,30 +86,30 @@ class Activity(Static):
             self._below(event)
             return
         match event:
-            case TurnStarted(agent="main"):
+            case events.TurnStarted(agent="main"):
                 self.begin()
-            case ThinkingDelta():
+            case events.ThinkingDelta():
                 self._say(THINKING)
-            case TextDelta():
+            case events.TextDelta():
                 self._say(ANSWERING)
-            case ToolInputDelta(name=name, size=size):
+            case events.ToolInputDelta(name=name, size=size):
                 self._say(f"Preparing {name} ({short_count(size)} characters)")
-            case ToolStarted(call=call):
+            case events.ToolStarted(call=call):
                 self._say(f"Running {call.name}")
-            case Asked():
+            case events.Asked():
                 self._say("Waiting for you")
-            case ToolFinished() | MessageDone() | Answered():
+            case events.ToolFinished() | events.MessageDone() | events.Answered():
                 self._say(self._working)
-            case PromptProgress(agent="main") if self._word not in ANSWERS:
+            case events.PromptProgress(agent="main") if self._word not in ANSWERS:
                 if self._reading is None:
                     self._say("Working")
                     self._reading_since = self._clock()
                 self._reading = event
-            case Retrying(delay=delay, attempt=attempt, attempts=attempts):
+            case events.Retrying(delay=delay, attempt=attempt, attempts=attempts):
                 # Why, the conversation says: here the way out has to fit behind it.
                 self._say(f"Trying again ({attempt} of {attempts})" if attempts else "Next request")
                 self._retry_at = self._clock() + delay
-            case TurnEnded(agent="main"):
+            case events.TurnEnded(agent="main"):
                 self._stop()
             case _:
                 pass
@@ -126,15 +117,15 @@ class Activity(Static):
     def _below(self, event: Event) -> None:
         """Count sub-agents and show that one asks; the conversation shows what they do."""
         match event:
-            case AgentStarted():
+            case events.AgentStarted():
                 self._agents.add(event.agent)
                 self._say(self._working)
-            case TurnEnded():
+            case events.TurnEnded():
                 self._agents.discard(event.agent)
                 self._say(self._working)
-            case Asked():
+            case events.Asked():
                 self._say("Waiting for you")
-            case Answered():
+            case events.Answered():
                 self._say(self._working)
             case _:
                 pass
@@ -190,7 +181,7 @@ class Activity(Static):
             self.update(Content.styled(INDENT + self._note, "$text-muted"), layout=False)
 
 
-def _reading(progress: PromptProgress, waited: int, elapsed: int) -> str:
+def _reading(progress: events.PromptProgress, waited: int, elapsed: int) -> str:
     """Return how much of the prompt the model has processed, and the time so far if the turn began earlier."""
     words = f"Reading {'≈' if progress.done is None else ''}{short_count(progress.total)} tokens"
     if progress.done and progress.total:
@@ -314,3 +305,152 @@ def _folded(notice: Notice, width: int, most: int) -> list[Content]:
         lines = [*lines[: most - 1], Content.styled(rest, style).truncate(room, ellipsis=True)]
     signs = [MARKS[notice.level] + " ", *[INDENT] * (len(lines) - 1)]
     return [Content.assemble((sign, style), line) for sign, line in zip(signs, lines, strict=True)]
+
+
+MODE_STYLE: dict[Mode, str] = {
+    "default": "$foreground",
+    "accept-edits": "$warning",
+    "plan": "$accent",
+    "auto": "$warning",
+    "bypass": "$error",
+}
+GAP = "  "
+FOLDER = 28
+REST = 0.1
+
+
+@frozen
+class Situation:
+    """Facts that the line shows besides the totals."""
+
+    mode: Mode = "default"
+    model: str = ""
+    window: int = 0
+    folder: str = ""
+    branch: str = ""
+    queue: int = 0
+    shells: int = 0
+    agents: int = 0
+    paused: bool = False
+    sandbox: str = ""
+
+
+def scripted(model: str) -> bool:
+    """Return whether no real model answers; people must see that."""
+    return model == "demo" or model.startswith(("demo/", "scripted"))
+
+
+def short_folder(cwd: Path, home: Path | None) -> str:
+    """Return ``~/src/app`` as the shell shows it; of a long path the end."""
+    shown = str(cwd)
+    if home is not None and cwd.is_relative_to(home):
+        shown = "~" if cwd == home else f"~/{cwd.relative_to(home)}"
+    rest = shown
+    while len(shown) > FOLDER and "/" in rest[1:]:
+        rest = rest[1:].partition("/")[2]
+        shown = f"…/{rest}"
+    return shown
+
+
+class StatusLine(Static):
+    situation: reactive[Situation] = reactive(Situation())
+
+    def __init__(self) -> None:
+        super().__init__(id="status", markup=False)
+        self.ledger = Ledger()
+        self._drawing = False
+
+    def show(self, **changes: object) -> None:
+        """Change parts of the situation."""
+        self.situation = replace(self.situation, **changes)  # pyright: ignore[reportArgumentType]
+
+    def reset(self) -> None:
+        """Start over for another session."""
+        self.ledger = Ledger()
+        self._draw()
+
+    def apply(self, event: Event) -> None:
+        if self.ledger.apply(event) and not self._drawing:
+            # Steps can follow each other within milliseconds; people read slower.
+            self._drawing = True
+            self.set_timer(REST, self._draw)
+
+    def watch_situation(self) -> None:
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        self._drawing = False
+        if self.size.width:
+            self.update(line(self.situation, self.ledger, self.size.width - 2), layout=False)
+
+
+def line(now: Situation, ledger: Ledger, width: int) -> Content:
+    """Return the whole line in ``width`` cells: what matters least goes first when it does not fit."""
+    muted = "$text-muted"
+    percent = share(ledger.filled, now.window)
+    warning, fill = fullness(percent)
+    used = bool(ledger.session.requests)
+    known = bool(ledger.filled and now.window)
+    folder = now.folder + (f" ({now.branch})" if now.branch else "")
+    model = paintable(now.model.rpartition("/")[2], newlines=False)
+    # Each part: (importance, side, text, style). A larger number goes first; one name may have a shorter spare.
+    parts: list[tuple[int, str, str, str]] = [
+        (0, "left", now.mode, f"{MODE_STYLE[now.mode]} bold"),
+        (4, "left", now.sandbox, muted),
+        (1, "left", "scripted model" if scripted(now.model) else "", "$warning"),
+        (3, "left", model if not scripted(now.model) else "", "$foreground"),
+        (5, "left", folder, muted),
+        (1, "right", queue_words(now), "$accent"),
+        (2, "right", f"{now.shells} shell{'s' if now.shells > 1 else ''}" if now.shells else "", "$accent"),
+        (2, "right", count(now.agents, "agent") if now.agents else "", "$accent"),
+        (8, "right", f"{filled(ledger)}/{short_count(now.window)}" if known else "", fill),
+        (9, "right", bar(percent, 10) if known else "", fill),
+        (2, "right", f"{percent}%" if known else "", fill),
+        (2, "right", warning if known else "", fill),
+        (6, "right", tokens(ledger.session.usage) if used else "", muted),
+        (7, "right", _turn(ledger), muted),
+        (4, "right", money(ledger.session.cost) if used else "", muted),
+    ]
+    parts = [part for part in parts if part[2]]
+    while len(parts) > 1 and _width(parts) > width:
+        parts.remove(max(parts))
+    left = [(text, style) for _, side, text, style in parts if side == "left"]
+    right = [(text, style) for _, side, text, style in parts if side == "right"]
+    space = max(len(GAP), width - _cells(left) - _cells(right))
+    return Content.assemble(*_spaced(left), " " * space if right else "", *_spaced(right))
+
+
+def tokens(used: Usage) -> str:
+    """Return tokens in, out and read from the cache; "~" precedes numbers that are partly estimates."""
+    cached = f" {short_count(used.cache_read)} cached" if used.cache_read else ""
+    return f"↑{used.about}{short_count(used.prompt)} ↓{used.about}{short_count(used.output)}{cached}"
+
+
+def _turn(ledger: Ledger) -> str:
+    """Return the cost of the newest turn if known and different from the total."""
+    cost = ledger.turn.cost
+    return f"turn {money(cost)}" if cost and len(ledger.turns) > 1 else ""
+
+
+def queue_words(now: Situation) -> str:
+    if not now.queue:
+        return ""
+    return f"{now.queue} waiting (paused)" if now.paused else f"{now.queue} waiting"
+
+
+def _spaced(parts: list[tuple[str, str]]) -> list[tuple[str, str] | str]:
+    spaced: list[tuple[str, str] | str] = []
+    for index, part in enumerate(parts):
+        spaced += [GAP, part] if index else [part]
+    return spaced
+
+
+def _cells(parts: list[tuple[str, str]]) -> int:
+    return sum(cell_len(text) for text, _ in parts) + len(GAP) * max(0, len(parts) - 1)
+
+
+def _width(parts: list[tuple[int, str, str, str]]) -> int:
+    return sum(cell_len(text) for _, _, text, _ in parts) + len(GAP) * (len(parts) - 1)

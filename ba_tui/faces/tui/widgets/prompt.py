@@ -181,12 +181,11 @@ class PromptInput(ClusterArea, inherit_bindings=False):
     class HelpWanted(Message):
         """``?`` on empty input."""
 
+    @dataclass
     class Remarked(Message):
         """``words`` are for the user, for a moment."""
 
-        def __init__(self, words: str) -> None:
-            super().__init__()
-            self.words = words
+        words: str
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,19 +1,22 @@
-"""The start page before the first prompt: folder, model, sessions to continue, prompts to try. ``acts.start_page``
-reads the values and processes typed numbers.
-"""
+"""The start page before the first prompt: folder, model, sessions to continue, prompts to try by the names of files."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
+from ba_tui.core.errors import BaError
 from ba_tui.core.ports.sessions import SessionInfo
+from ba_tui.core.services import Library
 from ba_tui.core.text.cells import clip_start, fit_words
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
@@ -136,3 +139,97 @@ def _prompts(prompts: Sequence[str], first: int, width: int) -> list[Content]:
         for number, text in enumerate(prompts, first)
     ]
     return [Content.styled(TRY, "$accent"), *rows, Content("")]
+
+
+OFFERED = 3
+"""Most sessions on the page."""
+
+
+def recent(library: Library, own: str) -> Sequence[SessionInfo]:
+    """Return the newest sessions of the folder that can be continued here; none when they can't be read."""
+    try:
+        infos = library.sessions()
+    except BaError:
+        return ()
+    return [info for info in infos if not (info.unattended or info.locked_by or info.id == own)][:OFFERED]
+
+
+# Suggested prompts. Files are never read.
+
+SUGGESTED = 3
+LOOKED_AT = 1_000
+"""The most names of a folder that are read; these are enough for suggestions."""
+LONGEST = 60
+DATA = (".csv", ".tsv", ".parquet", ".xlsx", ".sqlite", ".duckdb", ".db", ".jsonl", ".json")
+"""Endings of data files, the most telling first."""
+CODE = (".py", ".js", ".ts", ".tsx", ".go", ".rs", ".java", ".c", ".cpp", ".rb", ".cs", ".php", ".swift", ".kt", ".sh")
+PROJECT = {"pyproject.toml", "package.json", "cargo.toml", "go.mod", "pom.xml", "makefile", "cmakelists.txt"}
+CONFIGURED = {"package.json", "package-lock.json", "tsconfig.json", "composer.json", "components.json"}
+"""JSON files that hold settings of a project rather than data."""
+TESTS = {"tests", "test", "spec", "__tests__"}
+TEXT = (".md", ".pdf", ".docx", ".txt", ".rst")
+ALWAYS = (
+    "What is in this folder, and what is it for?",
+    "What can you do here? Give me three examples.",
+    "Write a script that lists the ten largest files below this folder.",
+)
+
+
+def look_for_suggestions(folder: Path, *, git: bool) -> Sequence[str]:
+    """Return three prompts that fit ``folder``; ``git``: it is in a repository. Reads the disk."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, LOOKED_AT))
+    except OSError:
+        names = []
+    return suggestions(names, git=git)
+
+
+def suggestions(names: Iterable[str], *, git: bool) -> Sequence[str]:
+    """Return three prompts for a folder with ``names`` in it."""
+    shown = [name for name in names if _fit(name)]
+    return tuple(islice(_fitting(shown, git=git), SUGGESTED))
+
+
+def _fitting(names: Sequence[str], *, git: bool) -> Iterator[str]:
+    data = _ending(names, DATA, lambda name: name.lower() not in CONFIGURED)
+    if data:
+        yield f"What does {mention(data[0])} show? Give me the three main findings."
+    if git:
+        yield "Review my uncommitted changes."
+    if any(name.lower() in TESTS or name.startswith("test_") for name in names):
+        yield "Run the tests and explain what fails."
+    if any(name.lower() in PROJECT for name in names) or _ending(names, CODE):
+        yield "Explain how this project is structured and where to start reading."
+    if len(data) > 1:
+        yield f"How do {mention(data[0])} and {mention(data[1])} fit together?"
+    if notebooks := _ending(names, (".ipynb",)):
+        yield f"Explain {mention(notebooks[0])} step by step."
+    if logs := _ending(names, (".log",)):
+        yield f"Find the errors in {mention(logs[0])} and their likely causes."
+    if texts := _ending(names, TEXT):
+        yield f"Summarize {mention(texts[0])} in five points."
+    yield from ALWAYS
+
+
+def mention(name: str) -> str:
+    """Return ``name`` as it is mentioned in a prompt."""
+    return f'@"{name}"' if " " in name else f"@{name}"
+
+
+def _fit(name: str) -> bool:
+    """Return whether a file name can be suggested: no hidden characters, and not private."""
+    return (
+        len(name) <= LONGEST
+        and not name.startswith(".")
+        and '"' not in name
+        and paintable(name, newlines=False) == name
+    )
+
+
+def _ending(
+    names: Sequence[str], endings: Sequence[str], wanted: Callable[[str], bool] = lambda _: True
+) -> Sequence[str]:
+    """Return names with one of the ``endings``, in the order of the endings."""
+    found = [(place, name) for name in names for place, end in enumerate(endings) if name.lower().endswith(end)]
+    return [name for _, name in sorted(found) if wanted(name)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import AgentStarted, Event, Notice, TurnEnded
 from ba_tui.faces.tui.acts.port import Actions
-from ba_tui.faces.tui.agents.roster import Roster, RosterEntry
+from ba_tui.faces.tui.roster import Roster, RosterEntry
 from ba_tui.faces.tui.transcript.records import Record, ToolRow
 
 NEWS = 15.0

@@ -25,22 +25,21 @@ from ba_tui.core.ports.agents import Agents, AgentState, Delegation
 from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import count
-from ba_tui.faces.tui.agents.roster import Roster, RosterEntry, spent
 from ba_tui.faces.tui.clipboard import CopyToClipboard
 from ba_tui.faces.tui.inspector.model import inspected
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.meters import short_count
+from ba_tui.faces.tui.roster import Roster, RosterEntry, spent
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
 from ba_tui.faces.tui.screens.live_list import LiveList
-from ba_tui.faces.tui.screens.pages import MarkdownSheet, bullets, fact_lines, plain
-from ba_tui.faces.tui.screens.sheet import app_of
-from ba_tui.faces.tui.transcript.palette import UNICODE
+from ba_tui.faces.tui.screens.sheet import MarkdownSheet, app_of, bullets, fact_lines, plain
+from ba_tui.faces.tui.transcript.palette import Glyphs
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.view import TranscriptView, paced
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput, is_text
 
 if TYPE_CHECKING:
-    from ba_tui.faces.tui.acts.port import Actions, SessionActions
+    from ba_tui.faces.tui.acts.port import Actions
 
 EMPTY = "No agents yet. The model starts them with delegate_task; files in .ba/agents describe more."
 Row: TypeAlias = "ListRow[RosterEntry | AgentFile]"
@@ -52,7 +51,7 @@ class LiveAgents:
     Delegation does not know belong to the turn.
     """
 
-    def __init__(self, chat: SessionActions) -> None:
+    def __init__(self, chat: Actions) -> None:
         self._chat = chat
 
     @property
@@ -233,7 +232,7 @@ class AgentScreen(ModalScreen[None]):
             line.worktree,
         ]
         asks = f"{count(waits, 'question')} waiting: Esc goes back to answer" if waits else ""
-        sign = getattr(UNICODE, state)
+        sign = getattr(Glyphs(), state)
         return Content.assemble(
             (f"{sign} {word}", COLOURS.get(state, "$text-accent")),
             (paintable("".join(f" · {fact}" for fact in facts if fact), newlines=False), "$text-muted"),
@@ -418,7 +417,7 @@ def _agent_row(line: RosterEntry, now: float, group: str) -> Row:
     tokens = short_count(line.tokens).rjust(6) if line.tokens else ""
     seconds = spent(line.seconds(now)).rjust(6) if line.ended or line.running else ""
     where = "background: " if line.background and line.running else ""
-    sign = getattr(UNICODE, line.state)
+    sign = getattr(Glyphs(), line.state)
     cells = (f"{sign} {line.name}  {line.description}", count(line.calls, "call").rjust(8), tokens, seconds)
     return ListRow(line.agent_id, cells, f"{where}{line.words}", value=line, group=group)
 

@@ -43,8 +43,8 @@ from ba_tui.features.data.analysis.errors import (
     decoded,
     nearest_names,
 )
+from ba_tui.permissions.conditions import StatementKind
 from ba_tui.permissions.paths import Workspace
-from ba_tui.permissions.rules.conditions import StatementKind
 from ba_tui.permissions.sandbox.confinement import Sandbox, sandbox_for
 from ba_tui.permissions.sql import classify
 from ba_tui.processes.values import Confinement, WorkerCrashed, WorkerEntry, WorkerFailed, WorkerSettings, WorkerTimeout

@@ -134,7 +134,7 @@ async def why(chat: Actions, words: str) -> None:
     if audience not in AUDIENCES:
         raise UsageError(f"There is no explanation “{audience}”.", f"Use {', '.join(AUDIENCES)}.")
     from ba_tui.faces.tui.explained import Explanation  # noqa: PLC0415 - most runs never show it
-    from ba_tui.faces.tui.screens.report import ReportPane  # noqa: PLC0415 - likewise
+    from ba_tui.faces.tui.screens.sheet import ReportPane  # noqa: PLC0415 - likewise
 
     _services, conversation = chat.session.live
     if not chat.session.started:

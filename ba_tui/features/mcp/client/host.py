@@ -24,7 +24,7 @@ from ba_tui.permissions.policy import Policy
 from ba_tui.permissions.sandbox.protected_watch import WatchedRun
 from ba_tui.permissions.verdicts import Allow, JudgedCall
 from ba_tui.processes.values import Program
-from ba_tui.settings.mcp.tokens import TokenStore
+from ba_tui.settings.keys import TokenStore
 from ba_tui.tools.command_runner import REACHING, CommandRunner
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from ba_tui.core.text.untrusted import paintable
 from ba_tui.core.text.wording import one_line
 
 if TYPE_CHECKING:
-    from ba_tui.settings.mcp.tokens import TokenStore
+    from ba_tui.settings.keys import TokenStore
 
 
 HOST = "127.0.0.1"

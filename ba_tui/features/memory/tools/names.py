@@ -20,8 +20,8 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.resources import UserFolders, exclusive, folder_slug, save_whole
 from ba_tui.settings import LoadedSettings, Settings
-from ba_tui.settings.allowed import AllowedSettings
 from ba_tui.settings.document import load_mapping
+from ba_tui.settings.layers import AllowedSettings
 from ba_tui.settings.sections.data import memory_name
 
 FILE = "memory-names.yaml"

@@ -17,8 +17,7 @@ from ba_tui.core.ports.memory import Entry, Memory, MemoryState, Origin, Proposa
 from ba_tui.core.text.wording import byte_size, count, one_line
 from ba_tui.faces.tui.meters import age
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
-from ba_tui.faces.tui.screens.pages import MarkdownSheet, fact_lines, plain
-from ba_tui.faces.tui.screens.sheet import Sheet, app_of
+from ba_tui.faces.tui.screens.sheet import MarkdownSheet, Sheet, app_of, fact_lines, plain
 from ba_tui.faces.tui.widgets.text_fields import ClusterArea
 from ba_tui.features.memory.tui.proposal import named, said
 

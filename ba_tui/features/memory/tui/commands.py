@@ -9,7 +9,7 @@ from ba_tui.core.errors import BaError, UsageError
 from ba_tui.core.events import Event, MemoryChanged, MemoryProposed, Notice, TurnEnded, TurnStarted
 from ba_tui.core.ports.memory import Draft, Entry, Memory, Proposal, RecalledEntry, Scope, StoreResult
 from ba_tui.faces.tui.acts.editor import edit_file
-from ba_tui.faces.tui.acts.port import Actions, PaneActions, inventory_of, needed
+from ba_tui.faces.tui.acts.port import Actions, inventory_of, needed
 from ba_tui.faces.tui.transcript.records import MemoryNote, Record, ToolRow
 from ba_tui.features.memory.tui.proposal import said
 
@@ -36,7 +36,7 @@ async def memory(chat: Actions, words: str) -> None:
 
 def show_files(chat: Actions) -> None:
     """Show the instruction files."""
-    from ba_tui.faces.tui.screens.setup import ContextFileList  # noqa: PLC0415 - most runs never show it
+    from ba_tui.faces.tui.screens.config import ContextFileList  # noqa: PLC0415 - most runs never show it
 
     found = inventory_of(chat).context_files
     files = needed(found, "This session has no list of instruction files.", "/context shows what the model reads.")
@@ -132,7 +132,7 @@ def _done(chat: Actions, stored: StoreResult) -> None:
     chat.tell(Notice(said(stored), hint="" if known else "/memory undo takes it back."))
 
 
-def _line(chat: PaneActions) -> ProposalLine:
+def _line(chat: Actions) -> ProposalLine:
     """Return the line, which is mounted above the input with the first proposal."""
     from ba_tui.features.memory.tui.proposal import ProposalLine  # noqa: PLC0415 - many sessions never propose anything
 
@@ -143,7 +143,7 @@ def _line(chat: PaneActions) -> ProposalLine:
     return line
 
 
-def _shown(chat: PaneActions) -> Proposal | None:
+def _shown(chat: Actions) -> Proposal | None:
     lines = chat.composer.query("#proposal")
     return _line(chat).proposal if lines else None
 

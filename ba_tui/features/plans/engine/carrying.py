@@ -54,7 +54,7 @@ from ba_tui.features.plans.engine.plan_run import (
 from ba_tui.features.plans.engine.plan_tool import PlanCall
 from ba_tui.features.plans.engine.planner import AgreedPlan, Agreement, PlanContext, Planner
 from ba_tui.features.plans.engine.steps import StepWork, label
-from ba_tui.permissions.rules.rule import COMMAND_TOOLS
+from ba_tui.permissions.rule import COMMAND_TOOLS
 from ba_tui.settings.sections.agents import PlanSettings
 
 # Actions of the running steps of an interrupted plan, reconstructed from the session's events. Pure.

@@ -29,7 +29,7 @@ from ba_tui.core.text.wording import count, did_you_mean
 from ba_tui.core.values import frozen
 from ba_tui.faces.tui.acts.editor import edited, editor_command
 from ba_tui.faces.tui.widgets.ask_answers import ArgumentsInput
-from ba_tui.faces.tui.widgets.ask_edit import PlanEdit
+from ba_tui.faces.tui.widgets.ask_body import PlanEdit
 from ba_tui.features.plans.tui.view import PlanView
 from ba_tui.plotting.plan_edits import (
     LOCKED,

@@ -25,7 +25,7 @@ from ba_tui.core.plan_folds import PlanTimeline
 from ba_tui.core.teamwork import SubTask
 from ba_tui.core.text.cells import clip
 from ba_tui.core.values import frozen
-from ba_tui.faces.tui.inspector.row_view import LineView
+from ba_tui.faces.tui.inspector.rows import LineView
 from ba_tui.faces.tui.widgets.main_area import SidePlan
 from ba_tui.plotting.plan_graph import HEIGHT, PlanDrawing, TreeLine, box_line, drawing, tree_lines
 from ba_tui.plotting.plan_signs import (

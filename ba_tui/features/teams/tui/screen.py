@@ -20,9 +20,9 @@ from ba_tui.core.teamwork import EVERYBODY, AgentMessage, Claim, Conflict, Membe
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import count, one_line, suggestion
 from ba_tui.faces.tui.acts.port import Actions, inventory_of, needed
-from ba_tui.faces.tui.agents.roster import spent
 from ba_tui.faces.tui.inspector.model import InspectorValue
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
+from ba_tui.faces.tui.roster import spent
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow
 from ba_tui.faces.tui.screens.live_list import LiveList
 from ba_tui.faces.tui.screens.sheet import app_of

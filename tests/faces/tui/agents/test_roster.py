@@ -17,7 +17,7 @@ from ba_tui.core.events import (
 from ba_tui.core.messages import user
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import ToolResult
-from ba_tui.faces.tui.agents.roster import AgentSpace, Roster, below, head
+from ba_tui.faces.tui.roster import AgentSpace, Roster, below, head
 from ba_tui.faces.tui.transcript.fold import RecordFold, fold
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, ToolRow

@@ -10,9 +10,17 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.questions import Option, Question
 from ba_tui.core.results import Diff
 from ba_tui.faces.tui.widgets.ask_answers import answers_to, default_row, row_of, rule_fault
-from ba_tui.faces.tui.widgets.ask_body import body_builds, facts, heading, other_arguments
-from ba_tui.faces.tui.widgets.ask_edit import accepted, draft
-from ba_tui.faces.tui.widgets.ask_layout import Fit, WantedRows, fit
+from ba_tui.faces.tui.widgets.ask_body import (
+    Fit,
+    WantedRows,
+    accepted,
+    body_builds,
+    draft,
+    facts,
+    fit,
+    heading,
+    other_arguments,
+)
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, REMOVE
 from tests.faces.tui.sheets import sheet_text
 

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, Diff, Diffs, Display, Prose, ScriptCall, Source, Table, Todos
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, Chat, asked, seen, settle
 
 LONG = "x" * 9_000

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import Diff, Diffs
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from ba_tui.faces.tui.screens.diff import DiffScreen
 from ba_tui.faces.tui.widgets.ask import AskPanel
 from tests.faces.tui.asking.test_ask import PUSH, Chat, asked, seen, settle

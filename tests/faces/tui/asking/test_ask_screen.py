@@ -9,7 +9,7 @@ from textual.widgets import TextArea
 
 from ba_tui.core.questions import Question, Reply
 from ba_tui.core.results import CommandText, Diff
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from tests.faces.tui.asking.test_ask import EDIT, PUSH, REMOVE, Chat, asked, seen, settle
 
 

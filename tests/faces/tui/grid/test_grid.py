@@ -12,12 +12,12 @@ from ba_tui.core.ports.datasets import Datasets
 from ba_tui.core.ports.tables import Arrangement, RowFilter, RowOrder
 from ba_tui.core.results import CommandText, Table, ToolResult
 from ba_tui.faces.tui.acts.view import inspect
+from ba_tui.faces.tui.displays.table import TableView
 from ba_tui.faces.tui.grid.data_pane import AskLine
 from ba_tui.faces.tui.grid.feed import output_format
 from ba_tui.faces.tui.grid.pane import CellScreen, GridPane, GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.table_view import TableView
+from ba_tui.faces.tui.inspector.rows import RowView
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.features.data.tui import DataList
 from tests.faces.tui.conftest import Hand, running

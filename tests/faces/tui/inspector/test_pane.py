@@ -13,11 +13,10 @@ from textual.worker import WorkerFailed
 
 from ba_tui.core.results import CommandText, Diff, Display, Prose, Source, Table, Todo, Todos
 from ba_tui.faces.tui.clipboard import CopyToClipboard
+from ba_tui.faces.tui.displays.table import TableView
 from ba_tui.faces.tui.inspector.model import InspectorValue
 from ba_tui.faces.tui.inspector.pane import Inspector, InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.inspector.rows import GridRow, line
-from ba_tui.faces.tui.inspector.table_view import TableView
+from ba_tui.faces.tui.inspector.rows import GridRow, RowView, line
 from ba_tui.faces.tui.meters import duration
 
 CHANGE = Diff("src/a.py", "a\nold\n", "a\nnew\n")

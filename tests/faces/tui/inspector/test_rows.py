@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ba_tui.core.results import CommandText, Diff, Prose, Source, Table, Todo, Todos
 from ba_tui.core.text.cells import width_of
+from ba_tui.faces.tui.displays.table import cell_text, table_text
 from ba_tui.faces.tui.inspector.diff import compare, diff_rows, patch, side_by_side, unified
 from ba_tui.faces.tui.inspector.json_values import argument_rows, json_rows
 from ba_tui.faces.tui.inspector.rows import GridCell, GridRow, folds, hanging, lay_out, line, painted, visible
@@ -23,7 +24,6 @@ from ba_tui.faces.tui.inspector.source import (
     todo_rows,
     todo_text,
 )
-from ba_tui.faces.tui.inspector.table_view import cell_text, table_text
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "  c = 1", "  c = 2", "}"]), max_size=30)
 

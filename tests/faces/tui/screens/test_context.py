@@ -23,7 +23,7 @@ from ba_tui.faces.tui.screens.context import (
     sections,
 )
 from ba_tui.faces.tui.widgets.main_area import SidePanel
-from ba_tui.faces.tui.widgets.status import Situation, line
+from ba_tui.faces.tui.widgets.notices import Situation, line
 from tests.faces.tui.conftest import Hand, World, running
 
 SONNET, QWEN = "anthropic/claude-sonnet-4-5", "openai/qwen3-coder"

@@ -14,7 +14,7 @@ from ba_tui.core.text.figures import FigureReport, FigureSource, FigureVerdict, 
 from ba_tui.faces.tui.explained import Explanation
 from ba_tui.faces.tui.grid.pane import GridPane, GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from ba_tui.faces.tui.transcript.records import ProseRecord
 from ba_tui.features.figures.tui.commands import FigureList
 from tests.faces.tui.conftest import Hand, running

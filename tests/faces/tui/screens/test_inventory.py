@@ -16,8 +16,8 @@ from ba_tui.core.ports.brain import Inventory
 from ba_tui.core.results import ToolResult
 from ba_tui.core.tool import Call, Tool
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.inspector.row_view import RowView
-from ba_tui.faces.tui.screens.shells import ShellList
+from ba_tui.faces.tui.inspector.rows import RowView
+from ba_tui.faces.tui.screens.status import ShellList
 from ba_tui.faces.tui.screens.tools import ToolBrowser, ToolPage
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer

@@ -22,7 +22,7 @@ from ba_tui.core.messages import ToolUse, user
 from ba_tui.core.ports.memory import Draft, Entry, Memory, MemoryState, Proposal, RecalledEntry
 from ba_tui.core.results import ToolResult
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.screens.pages import MarkdownSheet
+from ba_tui.faces.tui.screens.sheet import MarkdownSheet
 from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.page import MarkdownPage
 from ba_tui.faces.tui.transcript.records import MemoryNote, ToolRow

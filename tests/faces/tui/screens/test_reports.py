@@ -21,18 +21,17 @@ from ba_tui.core.ports.contributions import CheckResult
 from ba_tui.core.ports.permissions import HookList, HookRun
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
-from ba_tui.faces.tui.screens.config import ConfigScreen
+from ba_tui.faces.tui.screens.config import ConfigScreen, ContextFileList
 from ba_tui.faces.tui.screens.context import CostScreen
 from ba_tui.faces.tui.screens.list_screen import ListScreen
-from ba_tui.faces.tui.screens.setup import ContextFileList
 from ba_tui.faces.tui.screens.status import DoctorScreen, StatusScreen
 from ba_tui.features.hooks.session import ListedHooks
 from ba_tui.features.hooks.tui import HookBrowser
-from ba_tui.permissions.checks import check_value
 from ba_tui.permissions.secrets.sharing import ingress_for
+from ba_tui.permissions.session import check_value
 from ba_tui.resources import places
 from ba_tui.settings import load_settings
-from ba_tui.settings.form import SettingsOfFolder
+from ba_tui.settings.editing import SettingsOfFolder
 from ba_tui.settings.hooks import Hook
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World, answer

@@ -15,7 +15,7 @@ from ba_tui.core.events import Notice
 from ba_tui.core.ports.permissions import ASKS_AGAIN, AskedSetting, ToolWrite, TrustedItems, TrustState
 from ba_tui.core.results import Diff
 from ba_tui.core.start import Start
-from ba_tui.faces.tui.inspector.row_view import RowView
+from ba_tui.faces.tui.inspector.rows import RowView
 from ba_tui.faces.tui.screens.trust import AllowScreen, TrustScreen
 from ba_tui.permissions.sandbox.workspace_scan import WorkspaceScan
 from ba_tui.permissions.trust.grants import Trust

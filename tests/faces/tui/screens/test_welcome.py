@@ -10,8 +10,7 @@ from ba_tui.core.ports.settings import FoundServer
 from ba_tui.core.provider import ModelInfo
 from ba_tui.core.start import Start
 from ba_tui.faces.tui.screens.list_screen import ListScreen
-from ba_tui.faces.tui.screens.models import ModelPicker, ServedModels
-from ba_tui.faces.tui.screens.welcome import Welcome
+from ba_tui.faces.tui.screens.models import ModelPicker, ServedModels, Welcome
 from tests.faces.tui.conftest import Hand, running
 from tests.faces.tui.fakes import World
 

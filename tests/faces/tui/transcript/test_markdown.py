@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ba_tui.core.text.cells import clip, clip_middle, hard_cuts
-from ba_tui.faces.tui.transcript.chunks import Chunks
 from ba_tui.faces.tui.transcript.lines import PaintedLine, copied, cuts
-from ba_tui.faces.tui.transcript.markdown import painted
+from ba_tui.faces.tui.transcript.markdown import Chunks, painted
 from ba_tui.faces.tui.transcript.palette import Palette
 
 SOURCE = """\

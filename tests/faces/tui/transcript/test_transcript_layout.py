@@ -5,12 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition, TranscriptLayout, layouts_of
+from ba_tui.faces.tui.transcript.layout import FIRST, Heights, LayoutPosition, TranscriptLayout, layouts_of
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.faces.tui.transcript.record_layout import Heights
+from ba_tui.faces.tui.transcript.pane import TranscriptSearch, key, place_of, selected
 from ba_tui.faces.tui.transcript.records import Prompt, ProseRecord, Record
 from ba_tui.faces.tui.transcript.rows import Look
-from ba_tui.faces.tui.transcript.selection import TranscriptSearch, key, place_of, selected
 
 
 def stack_of(records: list[Record], width: int = 40) -> TranscriptLayout:

@@ -230,7 +230,7 @@ async def test_search_steps_through_all_hits() -> None:
         assert "not found" in rows(view)[-1]
 
 
-async def test_resize_and_ascii() -> None:
+async def test_resize() -> None:
     app = Sample()
     async with app.run_test(size=(60, 12)) as pilot:
         view = app.query_one(TranscriptView)
@@ -239,10 +239,6 @@ async def test_resize_and_ascii() -> None:
         await pilot.pause()
         assert all(len(row) <= 30 for row in rows(view))
         assert "✓ shell" in rows(view)[-1]
-        view.ascii = True
-        await pilot.pause()
-        assert "+ shell" in rows(view)[-1]
-        assert all(row.isascii() for row in rows(view))
 
 
 async def test_a_countdown_is_gone_when_its_turn_has_ended() -> None:

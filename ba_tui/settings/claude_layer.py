@@ -15,11 +15,10 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.text.wording import one_line
 from ba_tui.core.values import frozen
 from ba_tui.settings.checks import Layer, SettingPath
-from ba_tui.settings.claude.files import STRICT, ClaudeFile
-from ba_tui.settings.claude.rules import FILE_TOOLS, literal, translated
+from ba_tui.settings.claude_files import STRICT, ClaudeFile, ForeignFile, UnsupportedSetting
+from ba_tui.settings.claude_rules import FILE_TOOLS, literal, translated
 from ba_tui.settings.document import KeyPath, Problem
 from ba_tui.settings.environment import holds_key, leads, starts, steers
-from ba_tui.settings.foreign import ForeignFile, UnsupportedSetting
 
 
 def _all(why: str, names: str) -> dict[str, str]:

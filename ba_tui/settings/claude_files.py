@@ -1,19 +1,27 @@
-"""Find and parse the settings files of Claude Code, even broken ones. ``layer`` and ``hooks`` interpret them."""
+"""Find and parse the settings files of Claude Code, even broken ones, and report which of their settings ba uses.
+
+``claude_layer`` and ``hooks`` interpret them.
+"""
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
-from ba_tui.core.text.json_text import key_lines, read_jsonc, strings_after
+from ba_tui.core.errors import StorageError
+from ba_tui.core.events import Notice
+from ba_tui.core.text.json_text import key_lines, read_jsonc, read_object, strings_after
+from ba_tui.core.text.wording import sentence
 from ba_tui.core.values import frozen
-from ba_tui.ingress import FileRefused, Read, within
-from ba_tui.resources import read_regular, user_home
-from ba_tui.settings.document import KeyPath
+from ba_tui.ingress import FileRefused, Read, shown, within
+from ba_tui.resources import UserFolders, read_regular, save_whole, user_home
+from ba_tui.settings.document import KeyPath, printable
 
 MAX_BYTES = 500_000
 NAMES = (".claude/settings.json", ".claude/settings.local.json")
@@ -93,3 +101,68 @@ def _broken(path: Path, text: str, problem: str, line: int = 0) -> ClaudeFile:
 
 def _strict(text: str) -> tuple[tuple[str, str, int], ...]:
     return tuple(strings_after(text, STRICT))
+
+
+SHOWN = 6
+TOLD = "told_settings.json"
+"""The file in the state folder with the summaries that the user has seen."""
+
+
+@frozen
+class UnsupportedSetting:
+    """One setting that ba does not use; ``key`` is dotted, followed by the text for a rule."""
+
+    key: str
+    why: str
+    line: int = 0
+
+
+@frozen
+class ForeignFile:
+    """A settings file. ``honoured``: the number of entries of each setting that ba uses. ``project``: the file belongs
+    to the project, which may be ``trusted``."""
+
+    path: Path
+    honoured: Mapping[str, int] = field(default_factory=dict[str, int])
+    unsupported: tuple[UnsupportedSetting, ...] = ()
+    project: bool = False
+    trusted: bool = True
+
+    @property
+    def lines(self) -> list[str]:
+        """Return a line for each setting without effect, with file and line."""
+        return [
+            printable(f"{self.path}{f':{each.line}' if each.line else ''}: {each.key}: not supported: {each.why}")
+            for each in self.unsupported
+        ]
+
+    @property
+    def counted(self) -> str:
+        """Return the settings that ba uses, in one line."""
+        said = (f"{key} ({number})" if number > 1 else key for key, number in self.honoured.items())
+        return printable(", ".join(said)) or "nothing"
+
+    @property
+    def summary(self) -> str:
+        """Return the settings without effect in one line; empty when there are none."""
+        if not self.unsupported:
+            return ""
+        names = list(dict.fromkeys(each.key for each in self.unsupported))
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        return f"{shown(self.path)}: not supported: {printable(', '.join(names[:SHOWN]))}{more}"
+
+
+def foreign_notices(files: Sequence[ForeignFile], where: UserFolders) -> list[Notice]:
+    """Return a notice for each file with ineffective settings, once until they change. Writes a file; never raises."""
+    said = {str(each.path): each for each in files if each.summary}
+    if not said:
+        return []
+    store, told = where.state / TOLD, dict[str, Any]()
+    with suppress(OSError):
+        told = read_object(read_regular(store, 1_000_000)) or {}
+    digests = {name: hashlib.sha256("\n".join(each.lines).encode()).hexdigest()[:16] for name, each in said.items()}
+    new = [name for name, digest in digests.items() if told.get(name) != digest]
+    if new:
+        with suppress(StorageError, OSError):
+            save_whole(store, json.dumps({**told, **digests}), mode=0o600)
+    return [Notice(sentence(said[name].summary), "info", "ba doctor says why.") for name in new]

@@ -12,26 +12,8 @@ from typing import Any, Literal, NamedTuple
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from ba_tui.core.events import (
-    MAIN,
-    ActivityChanged,
-    AgentPaused,
-    AgentStarted,
-    Answered,
-    Asked,
-    Ending,
-    Event,
-    MessageDone,
-    PromptProgress,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolInputDelta,
-    ToolProgress,
-    ToolStarted,
-    TurnEnded,
-    TurnStarted,
-)
+from ba_tui.core import events
+from ba_tui.core.events import MAIN, Ending, Event
 from ba_tui.core.messages import Message
 from ba_tui.core.teamwork import AgentActivity
 from ba_tui.core.text.cells import clip
@@ -42,7 +24,7 @@ from ba_tui.faces.tui.meters import short_count
 from ba_tui.faces.tui.transcript.lines import Segments
 from ba_tui.faces.tui.transcript.palette import Palette
 
-PASSING = (TextDelta, ThinkingDelta, ToolInputDelta, ToolProgress, PromptProgress)
+PASSING = (events.TextDelta, events.ThinkingDelta, events.ToolInputDelta, events.ToolProgress, events.PromptProgress)
 """Come by the thousand and change no line."""
 LONGEST = 300
 """Characters of what an agent does or said that a line keeps."""
@@ -160,17 +142,21 @@ class Roster:
         if isinstance(event, PASSING):
             return None
         if event.agent == self._above:
-            if isinstance(event, TurnStarted | TurnEnded):
+            if isinstance(event, events.TurnStarted | events.TurnEnded):
                 self._close(event.at)
             return None
         if not event.agent.startswith(self._below):
             return None
-        line = self._begun(event) if isinstance(event, AgentStarted | TurnStarted) else self.lines.get(event.agent)
+        line = (
+            self._begun(event)
+            if isinstance(event, events.AgentStarted | events.TurnStarted)
+            else self.lines.get(event.agent)
+        )
         changed = _changed(line, event) if line is not None else None
         if changed is None:
             return None
         self.lines[event.agent] = changed
-        if isinstance(event, MessageDone):
+        if isinstance(event, events.MessageDone):
             self._spend(event.message, event.agent)
         return self.lines[event.agent]
 
@@ -179,7 +165,7 @@ class Roster:
         for line in self.running():
             self._stop(line, line.ended or line.began)
 
-    def _begun(self, event: AgentStarted | TurnStarted) -> RosterEntry:
+    def _begun(self, event: events.AgentStarted | events.TurnStarted) -> RosterEntry:
         """Return the entry of an agent that starts or is resumed."""
         known = self.lines.get(event.agent)
         if known is None:
@@ -218,30 +204,30 @@ class Roster:
 def _changed(line: RosterEntry, event: Event) -> RosterEntry | None:
     """Return the line after an event of its agent; None when it stays as it is."""
     match event:
-        case AgentStarted():
+        case events.AgentStarted():
             return replace(line, **_facts(event))
-        case TurnStarted(prompt=prompt):
+        case events.TurnStarted(prompt=prompt):
             return replace(line, activity="thinking", description=line.description or one_line(prompt.text, LONGEST))
-        case ActivityChanged(activity="awaiting_approval", at=at) if line.running:
+        case events.ActivityChanged(activity="awaiting_approval", at=at) if line.running:
             return line.waiting(at)
-        case ActivityChanged(activity=activity, at=at) if line.running:
+        case events.ActivityChanged(activity=activity, at=at) if line.running:
             return None if line.asked else line.going_on(at, activity)
-        case AgentPaused(paused=paused):
+        case events.AgentPaused(paused=paused):
             return replace(line, paused=paused)
-        case Asked(ask_id=id, at=at):
+        case events.Asked(ask_id=id, at=at):
             return replace(line.waiting(at), asked=(*line.asked, id))
-        case Answered(ask_id=id, at=at):
+        case events.Answered(ask_id=id, at=at):
             left = tuple(each for each in line.asked if each != id)
             return replace(line if left else line.going_on(at, "acting"), asked=left)
-        case ToolStarted(call=call, target=target):
+        case events.ToolStarted(call=call, target=target):
             doing = one_line(f"{call.name} {target}", LONGEST)
             return line.does("acting", calls=line.calls + 1, doing=doing)
-        case ToolFinished():
+        case events.ToolFinished():
             return line.does("observing")
-        case MessageDone(message=message):
+        case events.MessageDone(message=message):
             said = _first_line(message.text)
             return replace(line, doing=said or line.doing, said=said or line.said)
-        case TurnEnded(reason=reason, error=error, at=at):
+        case events.TurnEnded(reason=reason, error=error, at=at):
             trouble = one_line(error.message, LONGEST) if error else ""
             line = line.going_on(at, "finished")
             return replace(line, ending=reason, ended=at, paused=False, trouble=trouble, asked=())
@@ -255,7 +241,7 @@ def _first_line(text: str) -> str:
     return one_line(next(filter(None, lines), "").replace("**", "").replace("`", ""), LONGEST)
 
 
-def _facts(event: AgentStarted) -> dict[str, Any]:
+def _facts(event: events.AgentStarted) -> dict[str, Any]:
     """Return the fields of an agent's row from the event of its start. The call is the newest one of the agent."""
     return {
         "kind": event.kind,
@@ -296,7 +282,7 @@ class AgentRows:
         if line is None:
             return None
         wanted = None
-        if isinstance(event, AgentStarted):
+        if isinstance(event, events.AgentStarted):
             known = event.call_id in calls
             id = event.call_id if known else line.agent_id
             mine = line.agent_id.rpartition("/")[0] == self._agent
@@ -310,7 +296,7 @@ class AgentRows:
 
     def own(self, event: Event) -> None:
         """Take in an event of the transcript's own agent: its turn takes those along that are waited for."""
-        before = self._roster.running() if isinstance(event, TurnEnded) else ()
+        before = self._roster.running() if isinstance(event, events.TurnEnded) else ()
         self._roster.apply(event)
         for line in before:
             if not self._roster.lines[line.agent_id].running:

@@ -18,8 +18,7 @@ from ba_tui.core.ports.permissions import SANDBOXED, RuleLayer, RuleLine
 from ba_tui.core.text.patterns import regex, wildcard_problem
 from ba_tui.core.tool import Effect
 from ba_tui.core.values import frozen
-from ba_tui.permissions.paths import TouchedPath, folded
-from ba_tui.permissions.rules.conditions import (
+from ba_tui.permissions.conditions import (
     ANY,
     DOMAIN,
     KINDS,
@@ -34,6 +33,7 @@ from ba_tui.permissions.rules.conditions import (
     permits,
     read_terms,
 )
+from ba_tui.permissions.paths import TouchedPath, folded
 
 if TYPE_CHECKING:
     from ba_tui.permissions.shell.simple_commands import ResolvedCommand

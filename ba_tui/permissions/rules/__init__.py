@@ -1,1 +1,0 @@
-"""Rules and what they cover: parsing, the user's answers, hit counts. May import what permissions may."""

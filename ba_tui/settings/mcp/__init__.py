@@ -1,1 +1,0 @@
-"""MCP servers: who configured them, and which are turned off. May import core, resources, ingress."""

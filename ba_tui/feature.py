@@ -18,7 +18,7 @@ from ba_tui.core.values import Once, frozen
 
 if TYPE_CHECKING:
     from ba_tui.agent_files.catalog import AgentFiles
-    from ba_tui.context.compression.agent_window import AgentWindow
+    from ba_tui.context.compression.compressor import AgentWindow
     from ba_tui.context.mentions import MentionSource
     from ba_tui.core.agent import Interceptor, Toolset
     from ba_tui.core.events import Notice

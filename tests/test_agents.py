@@ -11,8 +11,8 @@ import pytest
 from ba_tui.assembly.session import AgentBuilder, SessionLine, conversation
 from ba_tui.assembly.start import StartOptions, Startup
 from ba_tui.assembly.tools import SessionTools
-from ba_tui.context.nested_instructions import NestedInstructions, PendingNotices, PromptNotes, TouchedFiles
 from ba_tui.context.reminders import SessionSpending
+from ba_tui.context.system_prompt import NestedInstructions, PendingNotices, PromptNotes, TouchedFiles
 from ba_tui.core.agent import Agent, run_child
 from ba_tui.core.effects import READ_ONLY, AgentCeiling
 from ba_tui.core.errors import ProviderError
@@ -20,7 +20,7 @@ from ba_tui.core.events import MAIN, Event, SideRequest, ToolFinished
 from ba_tui.core.teamwork import AgentSpec, Budget
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch, Turn
-from ba_tui.providers.tokens.calibration import TokenCalibration
+from ba_tui.providers.token_calibration import TokenCalibration
 from ba_tui.sessions.artifacts import Artifacts
 from ba_tui.sessions.requests import RequestStore
 from ba_tui.tools.toolbox import SessionScope
@@ -55,7 +55,14 @@ class House:
         nested = NestedInstructions(TouchedFiles(folder), self.tools.registry.get_tool, tuple)
         notes = PromptNotes(tuple, notices)
         line = SessionLine(
-            notes, nested, notices, SessionSpending(), self.said, TokenCalibration(), RequestStore(where), ""
+            notes,
+            nested,
+            notices,
+            SessionSpending(),
+            self.said,
+            TokenCalibration(where / "ratios.json"),
+            RequestStore(where),
+            "",
         )
         self.builder = AgentBuilder(self.start, self.tools, line)
         self.turn = Turn(self.events.append)

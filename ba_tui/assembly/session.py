@@ -15,24 +15,24 @@ from ba_tui.assembly.tools import SessionTools
 from ba_tui.context.attachments import FOLDER as ATTACHED
 from ba_tui.context.attachments import AttachmentContext, AttachmentInterceptor, Attachments
 from ba_tui.context.commands import CommandFiles, folders, own_prompts
-from ba_tui.context.compression.agent_window import AgentWindow, WindowSources
-from ba_tui.context.compression.compressor import no_veto
+from ba_tui.context.compression.compressor import AgentWindow, WindowSources, no_veto
 from ba_tui.context.compression.gauge import PromptSize
 from ba_tui.context.files import FileIndex, find_ripgrep
 from ba_tui.context.instructions import InstructionPlace
 from ba_tui.context.mentions import MentionCompletion, MentionSource, OtherSessions, mention_sources
-from ba_tui.context.nested_instructions import (
+from ba_tui.context.own_commands import Admission, CommandContext, CommandExpander
+from ba_tui.context.ports import AttachedFiles, MentionedData, PromptHooks, ServerPrompts
+from ba_tui.context.reminders import BudgetLimits, GoalCheck, NearlyFull, Refocus, SessionSpending
+from ba_tui.context.system_prompt import (
     InstructionList,
     NestedInstructions,
     PendingNotices,
     PromptNotes,
     TouchedFiles,
     instructions_now,
+    prompt_origin,
+    system_prompt,
 )
-from ba_tui.context.own_commands import Admission, CommandContext, CommandExpander
-from ba_tui.context.ports import AttachedFiles, MentionedData, PromptHooks, ServerPrompts
-from ba_tui.context.reminders import BudgetLimits, GoalCheck, NearlyFull, Refocus, SessionSpending
-from ba_tui.context.system_prompt import prompt_origin, system_prompt
 from ba_tui.core.agent import Agent, BudgetLimit, Interceptor, own_limits
 from ba_tui.core.calls import SharedCommands
 from ba_tui.core.conversation import Conversation
@@ -59,8 +59,8 @@ from ba_tui.permissions.trust.grants import asked_once
 from ba_tui.providers.agent_model import AgentModel, SmallModel, keys_of
 from ba_tui.providers.pipeline import agent_pipeline
 from ba_tui.providers.text_calls.detection import WrittenCallWarning
-from ba_tui.providers.tokens.calibration import RATIOS, TokenCalibration
-from ba_tui.providers.tokens.registry import encoders_of
+from ba_tui.providers.token_calibration import RATIOS, TokenCalibration
+from ba_tui.providers.token_counter import encoders_of
 from ba_tui.resources import project_root, user_home
 from ba_tui.sessions.artifacts import FOLDER, Artifacts
 from ba_tui.sessions.journal import JournalFile
@@ -192,7 +192,7 @@ class AgentBuilder:
             window.compressor,
             PromptSize(window.gauge),
             # Compares the usage of the answer with the request as it was sent.
-            window.tokens.calibrating(window.overhead.tokens, parts.tools.visible),
+            window.tokens.calibrating(window.gauge.fixed, parts.tools.visible),
         )
         return tuple(one for one in each if one)
 

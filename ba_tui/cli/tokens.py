@@ -23,8 +23,8 @@ from ba_tui.core.values import frozen
 from ba_tui.permissions.trust.grants import Trust
 from ba_tui.providers.access import ProviderAccess
 from ba_tui.providers.catalog import chosen_catalog
-from ba_tui.providers.tokens.encodings import Encodings, ExactCounts, TokenEncoding, encoding_of
-from ba_tui.providers.tokens.registry import EncoderConfig, encoders_of, load_encoders
+from ba_tui.providers.token_counter import EncoderConfig, encoders_of, load_encoders
+from ba_tui.providers.token_encodings import Encodings, ExactCounts, TokenEncoding, encoding_of
 from ba_tui.resources import places, project_root
 from ba_tui.tools.editing.documents import binary_kind, detect
 

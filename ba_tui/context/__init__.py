@@ -1,2 +1,1 @@
-"""The content of the context window beside the conversation. May import core, settings, resources and
-resilience only."""
+"""The content of the context window beside the conversation. May import core, settings, resources and resilience."""

@@ -1,7 +1,4 @@
-"""Attachments of a prompt for its mentions: files by their type, folders, sessions, tools and skills.
-
-``mentions`` parses mentions; AttachmentContext has the functions that find, read, judge and clean.
-"""
+"""Attachments of a prompt for its mentions: files by their type, folders, sessions, tools and skills."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from typing import TypeAlias
 
 from ba_tui.context.files import FileIndex
 from ba_tui.context.mentions import JSON, MOST, MentionLines, NamedMention, OtherSessions, dataset_kind, find_mentions
-from ba_tui.context.nested_instructions import TouchedFiles
 from ba_tui.context.ports import AttachedFiles, MentionedData, Speaker
+from ba_tui.context.system_prompt import TouchedFiles
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Event, Notice, Rewound, Steered, TurnStarted
-from ba_tui.core.messages import Block, Message, clean_text, reminder
+from ba_tui.core.messages import Image, Message, clean_text, reminder
 from ba_tui.core.ports.context import ATTACHED, Skills, Weight
 from ba_tui.core.results import Source, ToolResult
 from ba_tui.core.text.untrusted import OURS, neutralized
@@ -32,7 +29,7 @@ from ba_tui.core.turn import Branch
 from ba_tui.core.values import Once, frozen
 from ba_tui.ingress import Owner
 from ba_tui.providers.agent_model import AgentModel
-from ba_tui.providers.tokens.calibration import Tokens
+from ba_tui.providers.token_calibration import Tokens
 
 # Files from outside the project are copied to the session's folder.
 
@@ -86,13 +83,12 @@ SHARE = 4
 
 @frozen
 class AttachmentContext:
-    """The parts of one conversation that attachments need. ``tools`` returns the names of all tools, ``show`` lists
-    some for the model."""
+    """What attachments need: ``tools`` returns the names of all tools, ``show`` lists some for the model."""
 
     files: Once[AttachedFiles]
     tokens: Tokens
     model: AgentModel
-    skills: Skills | None
+    skills: Skills
     tools: Callable[[], Collection[str]]
     show: Callable[[Sequence[str]], None]
     sessions: OtherSessions
@@ -111,6 +107,7 @@ SMALL = 10_000
 PROFILE_TOKENS = 1_500
 """About the largest size of a profile."""
 LARGE = 50_000_000
+"""Bytes of data from which on reading takes so long that the user is told."""
 WEIGHED = 64
 NAMED = 300
 
@@ -134,8 +131,7 @@ class Target:
 
 @frozen
 class Attachment:
-    """``what``: type and size; ``result``: None without content, with the reason in ``trouble``; ``remark``: a
-    peculiarity of the content."""
+    """``what``: type and size; ``result``: None for the reason in ``trouble``; ``remark``: a peculiarity."""
 
     name: str
     what: str
@@ -184,7 +180,6 @@ class Attachments:
         """Plain words that were reported as naming nothing: once is enough, they may be names of people."""
 
     async def weigh(self, text: str) -> Sequence[Weight]:
-        """See core.mentions.Mentions."""
         targets, _ = await self._targets(((text, "person"),))
         weights: list[Weight] = []
         for target in targets:
@@ -243,10 +238,8 @@ class Attachments:
         return f'"{found}"' if " " in found else found
 
     async def _start(self, id: str, outcome: AttachResult) -> None:
-        skills = self._context.skills
         try:
-            if skills:
-                await asyncio.to_thread(skills.activate, id)
+            await asyncio.to_thread(self._context.skills.activate, id)
         except BaError as error:
             outcome.notices.append(Notice(str(error), "warning", error.hint))
 
@@ -263,10 +256,8 @@ class Attachments:
                 room -= tokens
                 sizes.append(f"{made.name} ({tokens:,} tokens)")
             kept.append(made)
-        skills = self._context.skills
-        if skills:
-            names = [made.name.partition(":")[0] for made in kept if not made.trouble or made.handled]
-            await asyncio.to_thread(skills.attach, names)
+        names = [made.name.partition(":")[0] for made in kept if not made.trouble or made.handled]
+        await asyncio.to_thread(self._context.skills.attach, names)
         listed = "\n".join(made.line for made in kept)
         outcome.notes.append(reminder(neutralized(f"With the prompt the user attached:\n{listed}", OURS)))
         outcome.notes += [note for made in kept if (note := made.note)]
@@ -327,9 +318,8 @@ class Attachments:
 
     def _skills(self) -> dict[str, int]:
         """Return the skills that can be started, with the tokens of their instructions."""
-        skills = self._context.skills
         usable = {"active", "waiting", "on", "off"}
-        return {line.id: line.tokens for line in skills.lines() if line.state in usable} if skills else {}
+        return {line.id: line.tokens for line in self._context.skills.lines() if line.state in usable}
 
     async def _attached(self, target: Target, branch: Branch) -> Attachment:
         files = self._context.files()
@@ -341,9 +331,10 @@ class Attachments:
             except (OSError, BaError) as error:
                 return Attachment(target.name, "a file from elsewhere", trouble=f"it can't be copied: {_why(error)}")
             target = replace(target, name=f"{FOLDER}/{copy.name}", path=copy, by="person")
-        if target.kind == "dataset" and target.path and await asyncio.to_thread(_is_large, target.path):
-            size = await asyncio.to_thread(size_in_words, target.path)
-            branch.emit(Notice(f"Reading {target.name}, {size}. Esc stops it.", "info"))
+        if target.kind == "dataset":
+            _, size = await asyncio.to_thread(stamp, target.path)
+            if size > LARGE:
+                branch.emit(Notice(f"Reading {target.name}, {byte_size(size)}. Esc stops it.", "info"))
         made = await self._read(target)
         if made.result is None:
             return made
@@ -384,7 +375,7 @@ class Attachments:
         result = await self._context.files().read(str(path), target.lines)
         if kind and not target.lines:
             return f"{kind}, {size}", result
-        what = {"Image": "image", "Document": "document"}.get(_first(result.attachments), "")
+        what = next(("image" if isinstance(each, Image) else "document" for each in result.attachments), "")
         what = what or {"pdf": "PDF document", "ipynb": "notebook"}.get(path.suffix.lower().lstrip("."), "text")
         return f"{what}, {size}", result
 
@@ -404,8 +395,7 @@ class Attachments:
         return Attachment(f"session {id}", result.summary, result)
 
     async def _handlers(self, name: str) -> tuple[str, ...]:
-        skills = self._context.skills
-        return tuple(await asyncio.to_thread(skills.handlers, name)) if skills else ()
+        return tuple(await asyncio.to_thread(self._context.skills.handlers, name))
 
 
 def _is_data(path: Path) -> bool:
@@ -413,14 +403,6 @@ def _is_data(path: Path) -> bool:
     kind = dataset_kind(path.name)
     try:
         return bool(kind) and path.is_file() and (kind != JSON or path.stat().st_size > SMALL)
-    except OSError:
-        return False
-
-
-def _is_large(path: Path) -> bool:
-    """Whether reading the file takes so long that the user should be told. Blocks."""
-    try:
-        return path.stat().st_size > LARGE
     except OSError:
         return False
 
@@ -441,10 +423,6 @@ def _cut(result: ToolResult, lines: MentionLines | None) -> str:
         return ""
     last = lines[0] + result.display.text.count("\n")
     return f"the file ends at line {last}" if last < lines[1] else ""
-
-
-def _first(blocks: Sequence[Block]) -> str:
-    return type(blocks[0]).__name__ if blocks else ""
 
 
 def _why(error: Exception) -> str:

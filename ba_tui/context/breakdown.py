@@ -27,7 +27,7 @@ from ba_tui.core.text.wording import one_line
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.calibration import Tokens
+from ba_tui.providers.token_calibration import Tokens
 
 FILE = regex(r'<project-instructions source="([^"]*)" id="[0-9a-f]{12}">\n(.*?)\n</project-instructions>', re.DOTALL)
 FRAME = 4
@@ -37,8 +37,7 @@ LABEL = 60
 
 @frozen
 class RequestPrefix:
-    """The parts of every request and their origin. ``deferred``: tools that the model has to search for; ``shares``:
-    shares that features list separately."""
+    """The parts of every request. ``deferred``: tools to be searched for; ``shares``: listed separately by features."""
 
     system: str
     origin: str

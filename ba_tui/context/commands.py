@@ -142,15 +142,13 @@ class CommandFiles:
             return [command for key in sorted(found) for command in found[key]]
 
     def lines(self) -> Sequence[CommandLine]:
-        """See core.ports.context.OwnCommands."""
         counting: dict[str, CommandLine] = {}
         for command in self.look():
             counting.setdefault(command.name.casefold(), command.line)
         return tuple(counting.values())
 
     def find(self, key: str) -> CommandFile | None:
-        """Return a command by name; ``project:name`` and ``user:name`` say from where, and the last part suffices when
-        it is unique."""
+        """Return a command by name, by ``project:name`` or ``user:name``, or by its last part when that is unique."""
         every, key = self.look(), key.casefold()
         source, _, rest = key.partition(":")
         exact = [each for each in every if each.name.casefold() == key]

@@ -1,7 +1,4 @@
-"""The index of a folder's files for ``@`` completion: made off the event loop, aware of gitignore, with fuzzy search.
-
-It lists names only and reads no file.
-"""
+"""The index of a folder's file names for ``@`` completion: made off the event loop, aware of gitignore, fuzzy."""
 
 from __future__ import annotations
 
@@ -86,8 +83,7 @@ MOST = 100_000
 
 
 def ignoring_pipe(place: Path, stop: Event | None = None) -> Path | None:
-    """Return a pipe that is an ignore file for ``place`` or below it; None without one. Walks all folders; ``stop``
-    ends it."""
+    """Return a pipe that is an ignore file for ``place`` or below it, or None. Walks all folders; ``stop`` ends it."""
     for count, folder in enumerate(_folders(place)):
         if count >= MOST or (stop and stop.is_set()):
             return None
@@ -276,8 +272,7 @@ def _collect(pattern: re.Pattern[str], sort: int, blocks: Iterable[tuple[str, st
 
 
 def _shallow_first(paths: Iterable[str]) -> Iterator[str]:
-    """Sort files and their folders, the highest first. One folder is sorted at a time, so that no step blocks the event
-    loop."""
+    """Sort files and their folders, the highest first; one folder at a time, so that no step blocks the event loop."""
     held: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -322,8 +317,7 @@ def _patterns(low: str) -> tuple[str, str, str, str]:
 
 
 def _closeness(name: str, letters: re.Pattern[str]) -> tuple[bool, int, int, int, str]:
-    """Return the order of names that match equally well: letters in the last part, starts of words, a short span, a
-    short name."""
+    """Return the order of equal matches: letters in the last part, starts of words, a short span, a short name."""
     plain = _lowered(name).rstrip("/")
     start = plain.rfind("/") + 1
     match = letters.search(plain, start) or letters.search(plain)

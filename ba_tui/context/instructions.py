@@ -1,7 +1,5 @@
-"""Instructions for the model from files of the user and the project (AGENTS.md and the like), with their imports.
-
-They are read as data and sent once each; they grant no permission.
-"""
+"""Instructions for the model from files of the user and the project (AGENTS.md and the like), with their imports. They
+are read as data and sent once each; they grant no permission."""
 
 from __future__ import annotations
 
@@ -297,10 +295,8 @@ class Instructions:
 def read_instructions(
     place: InstructionPlace, ingress: Ingress, touched: Collection[Path] = ()
 ) -> tuple[Instructions, ...]:
-    """Read the user's files, then the project's with the nearest last. See InstructionPlace.files.
-
-    The same file, and the same text, is read once. A file that can't be read is listed with a note.
-    """
+    """Read the user's files, then the project's, the nearest last; the same file or text once. An unreadable file is
+    listed with a note."""
     found: list[Instructions] = []
     had: set[str] = set()
     texts: set[str] = set()
@@ -318,9 +314,13 @@ def read_instructions(
 
 def instruction_note(instructions: Iterable[Instructions], messages: Sequence[Message]) -> Message | None:
     """Return the reminder with those of ``instructions`` that are not in the conversation yet; None when all are."""
-    blocks = [(item, _block(item)) for item in instructions if item.text]
-    told = _told(messages) if blocks else frozenset[str]()
-    new = [block for _, block in blocks if _mark(block) not in told]
+    marked = {_mark(item): item for item in instructions if item.text}
+    told = _told(messages) if marked else frozenset[str]()
+    new = [
+        f'<{INSTRUCTIONS} source="{item.shown}" id="{mark}">\n{item.text}\n</{INSTRUCTIONS}>'
+        for mark, item in marked.items()
+        if mark not in told
+    ]
     if not new:
         return None
     intro = "Instructions of this project, from its files. Follow them where they do not contradict the user."
@@ -332,30 +332,18 @@ def sources(note: str) -> Sequence[str]:
     return _SOURCE.findall(note)
 
 
-def _block(item: Instructions) -> str:
-    body = f"{item.shown}\n{item.text}"
-    mark = hashlib.sha256(body.encode()).hexdigest()[:12]
-    return f'<{INSTRUCTIONS} source="{item.shown}" id="{mark}">\n{item.text}\n</{INSTRUCTIONS}>'
-
-
-def _mark(block: str) -> str:
-    match = _TOLD.search(block)
-    return match.group(1) if match else ""
+def _mark(item: Instructions) -> str:
+    return hashlib.sha256(f"{item.shown}\n{item.text}".encode()).hexdigest()[:12]
 
 
 def _told(messages: Sequence[Message]) -> frozenset[str]:
-    marks: set[str] = set()
-    for message in messages:
-        if message.role == "user":
-            for block in message.blocks:
-                if isinstance(block, Text) and block.text.startswith(NOTE):
-                    marks.update(_TOLD.findall(block.text))
-    return frozenset(marks)
+    blocks = (block for message in messages if message.role == "user" for block in message.blocks)
+    notes = (block.text for block in blocks if isinstance(block, Text) and block.text.startswith(NOTE))
+    return frozenset(mark for note in notes for mark in _TOLD.findall(note))
 
 
 def instruction_files(place: InstructionPlace, ingress: Ingress, further: Iterable[Path] = ()) -> Iterator[Path]:
-    """Return all instruction files with their imports, whoever wrote them. ``further``: instruction files of the
-    project in folders that were not used yet."""
+    """Return all instruction files with imports. ``further``: such files of the project in folders not used yet."""
     had: set[str] = set()
     nested: list[tuple[Path, Owner]] = [(path, ingress.owner(path)) for path in further]
     for path, owner in [*place.files(), *nested]:

@@ -1,7 +1,4 @@
-"""Mentions in prompts, words after an ``@``: how they are parsed, and what is suggested while the user types one.
-
-``attachments`` makes attachments of them.
-"""
+"""Mentions in prompts, words after an ``@``: how they are parsed, and what is suggested while the user types one."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ba_tui.context.files import LETTERS, FileIndex, FolderListing
-from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.errors import StorageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.context import MentionKind, Skills, Suggestion, Weight
 from ba_tui.core.ports.sessions import SessionInfo
@@ -57,13 +54,8 @@ def dataset_kind(name: str) -> str:
 
 
 FORCED = {
-    "file": "file",
-    "folder": "file",
-    "dataset": "file",
-    "skill": "skill",
-    "tool": "tool",
-    "session": "session",
-    "metric": "metric",
+    **dict.fromkeys(("file", "folder", "dataset"), "file"),
+    **{kind: kind for kind in ("skill", "tool", "session", "metric")},
 }
 """Prefixes before a colon, and the kind that they mean."""
 MOST = 30
@@ -143,8 +135,7 @@ class NamedMention:
         return self.prose and bool(_BARE.fullmatch(self.shown)) and self.shown.lower() not in _OF_LANGUAGES
 
     def readings(self) -> Iterator[tuple[str, MentionLines | None]]:
-        """Return its possible meanings, the likeliest first: the whole, then without lines, without the end of the
-        sentence."""
+        """Return its meanings, the likeliest first: the whole, then without lines or the end of the sentence."""
         text = self.text
         while text:
             yield text, None
@@ -187,8 +178,7 @@ def find_mentions(text: str) -> list[NamedMention]:
 
 
 def _in_prose(text: str, at: int) -> bool:
-    """Whether ``at`` is within a sentence: its line has more words and does not begin as code does, or it is the whole
-    text."""
+    """Whether ``at`` is within a sentence: its line has more words and is no code, or it is the whole text."""
     start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
     line = text[start : end if end >= 0 else len(text)]
     spoken = " " in line.strip() or line.strip() == text.strip()
@@ -310,15 +300,13 @@ def _outside(root: Path, query: str, limit: int) -> list[Suggestion]:
 class OtherSessions:
     """The sessions of a library except ``own``. ``shorten`` keeps beginning and end of a text."""
 
-    def __init__(self, library: Library | None, own: str, shorten: Callable[[str], str]) -> None:
+    def __init__(self, library: Library, own: str, shorten: Callable[[str], str]) -> None:
         self._library = library
         self._own = own
         self._shorten = shorten
 
     def read(self, key: str) -> tuple[str, ToolResult]:
         """Return id and text of a session. Blocks. Raises BaError."""
-        if self._library is None:
-            raise UsageError("There are no sessions here.")
         info = self._library.find(key)
         text = self._shorten("".join(self._library.export(info.id, "md", for_model=True)))
         about = f"{info.title or 'untitled'}, {info.turns} turn{'' if info.turns == 1 else 's'}"
@@ -327,8 +315,7 @@ class OtherSessions:
     def suggestions(self) -> Sequence[Suggestion]:
         infos: Sequence[SessionInfo] = ()
         with suppress(StorageError):
-            # Without a library none are suggested.
-            infos = self._library.sessions() if self._library else ()
+            infos = self._library.sessions()
         found = [info for info in infos if info.id != self._own]
         return [Suggestion("session", f"session:{info.id}", info.title or info.id, info.preview) for info in found]
 

@@ -1,7 +1,4 @@
-"""The user's commands in one conversation: how they are expanded, run and admitted.
-
-The commands that they run are judged like any call of the shell.
-"""
+"""The user's commands in one conversation: how they are expanded, run (judged as any shell call) and admitted."""
 
 from __future__ import annotations
 
@@ -99,18 +96,14 @@ class CommandExpander:
         if command := self._files.find(name):
             if command.trouble:
                 raise UsageError(f"/{name} can't be used: {command.trouble}.", "Correct the file.")
-        elif not self._offered(name) and not self._skill(name) and not _is_path(name):
+        elif not (self._offered(name) or self._skill(name) or "." in name or os.path.lexists(f"/{name}")):
             near = self._files.nearest(name, [line.id for line in self._context.skills.lines()])
             raise UsageError(
                 f"There is no command /{name}.", near or 'To send text that starts with "/", type a space before it.'
             )
 
     async def sent(self, prompt: Message, branch: Branch) -> Sent:
-        """Return what is sent for ``prompt``; a prompt without a command is sent unchanged.
-
-        Raises:
-            PromptRefused: the command is broken, or something in it may not run.
-        """
+        """Return what is sent for ``prompt``. Raises PromptRefused: the command is broken, or may not run something."""
         self.forget()
         found = parse_call(prompt.text)
         if found is None or prompt.hidden:
@@ -139,7 +132,6 @@ class CommandExpander:
         return Sent((Message("user", (Text(text),), hidden=True),), done.spoken, command.source, model)
 
     async def _expanded(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
-
         if not command.codex:
             return await expand(command.body, arguments, partial(self._run, command, branch), self._context.clean)
         try:
@@ -149,11 +141,9 @@ class CommandExpander:
 
     async def _own_prompt(self, command: CommandFile, arguments: str, branch: Branch) -> Expansion:
         """Expand a command that ships with ba. Raises PromptRefused when there is nothing to apply it to."""
-
-        ready, printed = (
-            await asyncio.to_thread(prepare_prompt, command.name, arguments, self._files.root),
-            dict[str, str](),
-        )
+        prepare = _for_init if command.name == INIT else partial(_for_review, command.name)
+        given, facts = await asyncio.to_thread(prepare, arguments, self._files.root)
+        printed: dict[str, str] = {}
         if command.name in READING:
             branch.ceiling = branch.ceiling.within(READ_ONLY)
 
@@ -161,10 +151,10 @@ class CommandExpander:
             printed[script] = await self._run(command, branch, script)
             return printed[script]
 
-        done = await expand(command.body, ready.arguments, run, self._context.clean)
+        done = await expand(command.body, given, run, self._context.clean)
         check_printed(command.name, arguments, printed)
         # Last: the user's words must not be expanded or run.
-        return replace(done, text=done.text.replace(FACTS, ready.facts, 1))
+        return replace(done, text=done.text.replace(FACTS, facts, 1))
 
     def _offered(self, name: str) -> bool:
         return self._context.prompts is not None and self._context.prompts.has(name)
@@ -258,10 +248,6 @@ def _question(command: CommandFile, tools: Sequence[str]) -> Question:
     )
 
 
-def _is_path(name: str) -> bool:
-    return "." in name or os.path.lexists(f"/{name}")
-
-
 def _short(script: str) -> str:
     return f"`{one_line(script, SHOWN)}`"
 
@@ -312,12 +298,8 @@ async def expand(body: str, arguments: str, run: RunShell, clean: Callable[[str]
 
 
 def expand_prompt(body: str, arguments: str, clean: Callable[[str], str]) -> Expansion:
-    """Expand a prompt of Codex: nothing in it is run, ``$NAME`` becomes the value of ``NAME=value``, ``$1`` and
-    ``$ARGUMENTS`` the other words, and ``$$`` a dollar sign.
-
-    Raises:
-        UsageError: a value is missing; names it.
-    """
+    """Expand a prompt of Codex: nothing is run, ``$NAME`` becomes the value of ``NAME=value``, ``$1`` and
+    ``$ARGUMENTS`` the other words, ``$$`` a dollar sign. Raises UsageError naming missing values."""
     text = clean(body)
     names = dict.fromkeys(found[2] for found in _PROMPT_ARGUMENT.finditer(text) if found[2])
     pairs = [(word, *word.partition("=")[::2]) for word in words_of(arguments)]
@@ -398,23 +380,6 @@ _EXISTING = (_NEW, "CLAUDE.md", ".claude/CLAUDE.md")
 _NOTHING_YET = frozenset({".git", ".ba", ".claude", ".agents", ".DS_Store", ".gitignore"})
 
 
-@frozen
-class PreparedPrompt:
-    """``arguments`` replace those of the user, ``facts`` replace ``FACTS`` in the text."""
-
-    arguments: str
-    facts: str
-
-
-def prepare_prompt(name: str, arguments: str, root: Path) -> PreparedPrompt:
-    """Return arguments and facts of the prompt ``name`` in the project ``root``. Reads a few file names.
-
-    Raises:
-        PromptRefused: there is nothing to apply it to.
-    """
-    return _for_init(arguments, root) if name == INIT else _for_review(name, arguments, root)
-
-
 def check_printed(name: str, arguments: str, printed: Mapping[str, str]) -> None:
     """Raise PromptRefused when the output of a review's commands, ``printed`` by command, is no change or an error."""
     if name not in READING:
@@ -432,7 +397,8 @@ def check_printed(name: str, arguments: str, printed: Mapping[str, str]) -> None
         raise PromptRefused("There is nothing to review: no file has changed.", hint)
 
 
-def _for_init(arguments: str, root: Path) -> PreparedPrompt:
+def _for_init(arguments: str, root: Path) -> tuple[str, str]:
+    """Return arguments of the prompt and facts of the project. Raises PromptRefused in an empty folder."""
     if not arguments and not _any_file(root):
         text = "This folder is empty: there is no project to describe yet."
         raise PromptRefused(text, "Add files first, or say what it will be: /init a web shop in Go")
@@ -446,7 +412,7 @@ def _for_init(arguments: str, root: Path) -> PreparedPrompt:
             f"user wrote for a reason; correct what is no longer true; add what is missing; never replace the whole "
             f"file.{others}"
         )
-    return PreparedPrompt(arguments, facts)
+    return arguments, facts
 
 
 def _any_file(root: Path) -> bool:
@@ -457,14 +423,15 @@ def _any_file(root: Path) -> bool:
         return True
 
 
-def _for_review(name: str, arguments: str, root: Path) -> PreparedPrompt:
+def _for_review(name: str, arguments: str, root: Path) -> tuple[str, str]:
+    """Return the same for a review. Raises PromptRefused when there is nothing to review."""
     if not any(there(folder / ".git") for folder in (root, *root.parents)):
         text = "This folder is not in a git repository, so there is no change to review."
         raise PromptRefused(text, "Ask for it, and name the files with @.")
     if arguments.startswith("-"):
         raise PromptRefused(f"{arguments!r} is no range of commits.", f"Such as: /{name} main...HEAD")
     said = f"`git diff {arguments}`" if arguments else "what is not committed yet (`git diff HEAD`)"
-    return PreparedPrompt(arguments or _WORKING, f"{said}.")
+    return arguments or _WORKING, f"{said}."
 
 
 HookNotes: TypeAlias = Callable[[Message, Branch], Awaitable[Sequence[Message]]]
@@ -482,7 +449,6 @@ class Admission:
         self._sent = Sent()
 
     async def admit(self, prompt: Message, branch: Branch) -> AdmittedPrompt:
-        """See core.ports.brain.Brain."""
         self._sent = Sent()
         try:
             sent = await self._commands.sent(prompt, branch)

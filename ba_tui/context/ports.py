@@ -18,8 +18,7 @@ Speaker: TypeAlias = Owner | Literal["person"]
 
 
 class AttachedFiles(Protocol):
-    """Files that prompts mention, judged by the rules and read by the tools. ``kept``: the folder for copies of files
-    from elsewhere."""
+    """Files that prompts mention, judged by rules and read by tools. ``kept``: the folder for copies from elsewhere."""
 
     kept: Path | None
 

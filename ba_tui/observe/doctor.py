@@ -26,6 +26,7 @@ from ba_tui.processes.programs import BriefRun, run_briefly
 from ba_tui.providers.access import ProviderAccess, ProviderSetup
 from ba_tui.providers.credentials import CLOUDS, lacking
 from ba_tui.providers.faults import is_loopback
+from ba_tui.providers.local_files import LOCAL, lacking_library
 from ba_tui.resources import UserFolders, bundled, writable
 from ba_tui.settings import LoadedSettings, ModelProfile, printable, read_key
 from ba_tui.settings.keys import saved_openly
@@ -116,28 +117,28 @@ def _model(patient: Patient) -> Iterator[CheckResult]:
     profile = patient.loaded.settings.providers.get(name)
     if profile is None:
         known = ", ".join(patient.loaded.settings.providers)
-        yield CheckResult(
-            "model", "warn", f"{model!r} names no provider", f"ba config set model PROVIDER/MODEL ({known})"
-        )
+        fix = f"ba config set model PROVIDER/MODEL ({known})"
+        yield CheckResult("model", "warn", f"{model!r} names no provider", fix)
         return
     if profile.kind == "scripted":
         yield CheckResult("model", "ok", f"{model}, scripted")
         return
-    if profile.kind in CLOUDS:
-        yield _cloud(patient, name, profile)
-        if profile.base_url:
-            yield _reached(model, profile.base_url)
+    if profile.kind == LOCAL:
+        lack = lacking_library()
+        yield CheckResult("model", "warn" if lack else "ok", lack or f"{model}, on this machine")
         return
-    yield from _key(patient, name, profile)
-    yield _reached(model, profile.base_url or VENDORS[profile.kind])
+    cloud = profile.kind in CLOUDS
+    try:
+        yield from [_cloud(patient, name, profile)] if cloud else _key(patient, name, profile)
+    except StorageError as error:
+        yield CheckResult("cloud" if cloud else "key", "fail", str(error), error.hint)
+    if address := profile.base_url or VENDORS.get(profile.kind):
+        yield _reached(model, address)
 
 
 def _cloud(patient: Patient, name: str, profile: ModelProfile) -> CheckResult:
-    """Check a cloud without a request, which may cost money."""
-    try:
-        key = read_key(name, profile.api_key_env, patient.places, patient.env)
-    except StorageError as error:
-        return CheckResult("cloud", "fail", str(error), error.hint)
+    """Check a cloud without a request, which may cost money. Raises StorageError."""
+    key = read_key(name, profile.api_key_env, patient.places, patient.env)
     lack = lacking(profile.kind, profile.base_url, key.value if key else None, patient.environment)
     if lack:
         return CheckResult("cloud", "warn", str(lack), lack.hint)
@@ -145,26 +146,18 @@ def _cloud(patient: Patient, name: str, profile: ModelProfile) -> CheckResult:
 
 
 def _key(patient: Patient, name: str, profile: ModelProfile) -> Iterator[CheckResult]:
+    """Check the key of a provider. Raises StorageError."""
     if name not in patient.loaded.own.providers:
         yield CheckResult("key", "ok", f"none is sent to {name}, which this project defines")
         return
     if problem := saved_openly(patient.places):
         yield CheckResult("key", "fail", str(problem), problem.hint)
-    try:
-        key = read_key(name, profile.api_key_env, patient.places, patient.env)
-    except StorageError as error:
-        yield CheckResult("key", "fail", str(error), error.hint)
-        return
-    if key:
+    if key := read_key(name, profile.api_key_env, patient.places, patient.env):
         yield CheckResult("key", "ok", f"found for {name}, from {key.source}")
     elif not is_loopback(profile.base_url or "") and (profile.api_key_env or not profile.base_url):
         variable = profile.api_key_env or "the environment variable"
-        yield CheckResult(
-            "key",
-            "warn",
-            f"no key for {name}",
-            f"Set {variable}, or paste one in /setup: see ba guide models. Without one: ba demo",
-        )
+        fix = f"Set {variable}, or paste one in /setup: see ba guide models. Without one: ba demo"
+        yield CheckResult("key", "warn", f"no key for {name}", fix)
 
 
 def _reached(model: str, address: str) -> CheckResult:

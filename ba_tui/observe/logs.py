@@ -66,10 +66,7 @@ WHERE: ContextVar[Mapping[str, str]] = ContextVar("where", default={})  # noqa: 
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as JSON in ASCII, which escapes control characters.
-
-    ``redact`` runs before ``redacted``. ``extra={"facts": {…}}`` adds fields to a line.
-    """
+    """Formats a record as JSON in ASCII, which escapes control characters. ``extra={"facts": {…}}`` adds fields."""
 
     def __init__(self, redact: Redact = str) -> None:
         super().__init__()
@@ -123,10 +120,7 @@ class LogFile(RotatingFileHandler):
 
 
 def start_logging(places: UserFolders, level: str = "info", redact: Redact = str) -> Path:
-    """Start logging to the state folder and return the file. A second call moves the log.
-
-    ``redact`` removes known secrets.
-    """
+    """Start logging to the state folder, or move the log; return the file. ``redact`` removes known secrets."""
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, LogFile)]:
         root.removeHandler(handler)

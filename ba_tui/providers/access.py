@@ -1,4 +1,5 @@
-"""Which profile serves a model, whether it has a key, and what to do without one; keys and servers that the user adds.
+"""Which profile serves a model, whether it has a key, and what to do without one; the slots main, small, reasoning and
+fallback; rate limits; keys and servers that the user adds.
 
 No vendor's module is imported here: ``pipeline`` imports them late.
 """
@@ -6,18 +7,22 @@ No vendor's module is imported here: ``pipeline`` imports them late.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from ba_tui.core.errors import StorageError, UsageError
+from ba_tui.core.events import Notice
+from ba_tui.core.messages import Usage
 from ba_tui.core.ports.settings import SLOTS, FoundServer
 from ba_tui.core.provider import ModelInfo
+from ba_tui.core.values import frozen
 from ba_tui.providers.catalog import KINDS, ModelCatalog, ModelHost
 from ba_tui.providers.credentials import CLOUDS, TOKENS, WITHHELD, BoundKey, anthropic_without_key, lacking, plain_name
 from ba_tui.providers.faults import is_loopback
-from ba_tui.providers.local.model_files import LOCAL, PREFIX, LocalProcesses, lacking_library, local_model
+from ba_tui.providers.local_files import LOCAL, PREFIX, LocalProcesses, lacking_library, local_model
 from ba_tui.providers.model_facts import (
     FILE,
     KNOWN,
@@ -28,10 +33,9 @@ from ba_tui.providers.model_facts import (
     is_near,
     server_header,
 )
-from ba_tui.providers.slots import SMALL, RateLimits, Slots
 from ba_tui.providers.text_calls.detection import Formats
 from ba_tui.resources import UserFolders
-from ba_tui.settings import LoadedSettings, ModelProfile, read_key, save_key, set_value, sound_key
+from ba_tui.settings import LoadedSettings, ModelProfile, Settings, read_key, save_key, set_value, sound_key
 from ba_tui.settings.setters import OPENS_FILE
 
 if TYPE_CHECKING:
@@ -60,13 +64,12 @@ class ProviderAccess:
         self.limits = RateLimits()
         self.formats = Formats(places.state / "tool_calls.json")
         self.local = LocalProcesses(places.cache)
-        self.slots = Slots(loaded, catalog, self.model, self.profile)
+        self.slots = Slots(loaded, catalog, self)
         self._llama_cpp: set[str] = set()
         """Addresses at which llama.cpp answered."""
 
     def default_model(self) -> str:
-        """Return the model of the settings; if the user did not choose it and it has no key, the first model of a
-        provider that has one."""
+        """Return the model of the settings, else, if the user did not choose one that is ready, the first that is."""
         model = self._settings.model
         if not self._chosen and (wanted := self._wanted()):
             return wanted
@@ -92,11 +95,7 @@ class ProviderAccess:
         return next((info.id for info in self._catalog.models() if info.provider == provider), "")
 
     def model(self, name: str) -> ModelInfo:
-        """Return the facts of ``name``: those its server reported, else those of models.yaml.
-
-        Raises:
-            UsageError: it is no valid model, or its provider is not set up.
-        """
+        """Return the facts of ``name`` from its server or models.yaml. Raises UsageError for no valid model."""
         now = (self.facts.version, self.formats.version)
         version, info = self._infos.get(name, (None, None))
         if info is None or version != now:
@@ -105,8 +104,7 @@ class ProviderAccess:
         return info
 
     def _calling(self, info: ModelInfo) -> ModelInfo:
-        """Return ``info`` with how it calls tools, from its provider's settings, else the catalogue, else what was
-        learnt of it."""
+        """Return ``info`` with how it calls tools, by its provider's settings, the catalogue, or what was learnt."""
         learnt = self.formats.of(info.id)
         said = (self.profile(info).tools, info.tools, learnt.form if learnt else "auto")
         return replace(info, tools=next((each for each in said if each != "auto"), "auto"))
@@ -142,10 +140,7 @@ class ProviderAccess:
         return ModelHost(server.hostname, server.own, info.provider != profile.kind, told)
 
     def server(self, info: ModelInfo) -> ModelServer | None:
-        """Return the server to ask for facts of a model; None for scripts, files and clouds, which have none.
-
-        Raises StorageError.
-        """
+        """Return the server to ask for facts of a model; None for scripts, files and clouds. Raises StorageError."""
         profile = self.profile(info)
         return None if profile.kind in {SCRIPTED, LOCAL, *CLOUDS} else _server(profile, self.key(info.provider))
 
@@ -155,11 +150,7 @@ class ProviderAccess:
         return self.profiles().get(info.provider) or ModelProfile(kind="scripted")
 
     def key(self, provider: str) -> BoundKey | None:
-        """Return the user's key of ``provider``, bound to the address for which the user gave it.
-
-        Raises:
-            StorageError: the key file can't be read.
-        """
+        """Return the user's key of ``provider``, bound to the address for which it was given. Raises StorageError."""
         if self._brought(provider):
             return WITHHELD
         own = self._added.get(provider) or self._own.get(provider) or ModelProfile()
@@ -227,8 +218,7 @@ class ProviderAccess:
         return bool(opens) and model not in chosen
 
     def _silent(self, provider: str, profile: ModelProfile) -> str:
-        """Return how to start a server on this machine that does not answer, else an empty text. Remembers addresses of
-        llama.cpp."""
+        """Return how to start a near server that does not answer, else an empty text. Remembers llama.cpp."""
         url = profile.base_url or ""
         if profile.kind != "openai" or not is_near(url):
             return ""
@@ -274,7 +264,6 @@ class ProviderAccess:
         )
 
     def profiles(self) -> Mapping[str, ModelProfile]:
-        """Return all providers by name."""
         return {**self._settings.providers, **self._added}
 
 
@@ -375,3 +364,172 @@ class ProviderSetup:
         except StorageError:
             # The doctor reports the broken file.
             return None
+
+
+SlotName: TypeAlias = Literal["main", "small", "reasoning"]
+SMALL: SlotName = "small"
+REASONING: SlotName = "reasoning"
+PLAN = "plan"
+"""The mode in which the model of the slot reasoning answers."""
+
+
+class Slots:
+    """The slots of the settings, until the user chooses otherwise."""
+
+    def __init__(self, loaded: LoadedSettings, catalog: ModelCatalog, access: ProviderAccess) -> None:
+        self._loaded = loaded
+        self._catalog = catalog
+        self._access = access
+        self._chosen: dict[str, str] = {}
+
+    def choose(self, slot: str, model: str) -> None:
+        """Set the model of a slot until the process ends."""
+        self._chosen[slot] = model
+
+    def small(self, main: ModelInfo) -> ModelInfo:
+        """Return the set small model, else the cheap one of the vendor of ``main``, or ``main``. Raises UsageError."""
+        return self._set(SMALL) or self._cheap(main) or main
+
+    def reasoning(self) -> ModelInfo:
+        """Return the model of plan mode. Raises UsageError when none is set, or as ``small``."""
+        if found := self._set(REASONING):
+            return found
+        raise UsageError("No model is set for reasoning.", "Set one: /model reasoning PROVIDER/MODEL.")
+
+    def fallback(self) -> str:
+        """Return the id of the fallback model; empty when none is set, or no valid one."""
+        try:
+            found = self._found("fallback_model", self._loaded.settings.fallback_model)
+        except UsageError:
+            return ""
+        return found.id if found else ""
+
+    def problems(self, *, strict: bool) -> Sequence[Notice]:
+        """Return settings with invalid models, with their place. Raises the first when ``strict``."""
+        found: list[UsageError] = []
+        named = {f"{slot}.model": self.named(slot) for slot in SLOTS}
+        for key, name in {**named, "fallback_model": self._loaded.settings.fallback_model}.items():
+            try:
+                self._found(key, name)
+            except UsageError as error:
+                found.append(error)
+        if strict and found:
+            raise found[0]
+        return [Notice(str(error), "warning", error.hint) for error in found]
+
+    def named(self, slot: str) -> str:
+        """Return the model that is set for ``slot``, empty without one."""
+        if slot in self._chosen:
+            return self._chosen[slot]
+        settings = self._loaded.settings
+        return (settings.small if slot == SMALL else settings.reasoning).model
+
+    def settings(self, slot: SlotName) -> Settings:
+        """Return the settings with those of ``slot`` in place of main's."""
+        settings = self._loaded.settings
+        if slot == "main":
+            return settings
+        own = settings.small if slot == SMALL else settings.reasoning
+        return replace(settings, temperature=own.temperature, effort=own.effort, max_output_tokens=own.max_tokens)
+
+    def _cheap(self, main: ModelInfo) -> ModelInfo | None:
+        """Return the cheap model of the vendor of ``main``, if the vendor serves ``main`` and it is no cheaper."""
+        name, profile = self._catalog.small(main.provider), self._access.profile(main)
+        if not name or profile.kind != main.provider or profile.base_url or not (main.known and main.prices):
+            return None
+        small = self._access.model(name)
+        return small if small.prices and small.prices.input <= main.prices.input else None
+
+    def _set(self, slot: SlotName) -> ModelInfo | None:
+        return self._found(f"{slot}.model", self.named(slot))
+
+    def _found(self, key: str, name: str) -> ModelInfo | None:
+        try:
+            return self._access.model(name) if name else None
+        except UsageError as error:
+            place = self._loaded.sources.get(key, "")
+            raise UsageError(f"{place}: {key}: {error}", error.hint) from error
+
+
+def check_options(info: ModelInfo, settings: Settings, format: str) -> None:
+    """Raise UsageError for an effort or a temperature that ``info`` does not take."""
+    temperature, cure = settings.temperature, "Take it out of the settings, or choose another model with /model."
+    if settings.effort and not info.thinking:
+        raise UsageError(f"{info.id} takes no effort, and {settings.effort} is set.", cure)
+    if temperature is None:
+        return
+    if not info.temperature:
+        raise UsageError(f"{info.id} takes no temperature, and {temperature:g} is set.", cure)
+    if format == "anthropic" and temperature > 1:
+        raise UsageError(f"{info.id} takes a temperature from 0 to 1, and {temperature:g} is set.", "Set a lower one.")
+
+
+MINUTE = 60.0
+
+
+class Bucket:
+    """A token bucket: ``size`` may be taken a minute. It may be overdrawn: the next request waits for the debt."""
+
+    def __init__(self, size: int, clock: Callable[[], float]) -> None:
+        self._size = size
+        self._clock = clock
+        self._left = float(size)
+        self._at = clock()
+
+    def wait(self, least: float) -> float:
+        """Return the seconds until ``least`` is left."""
+        now = self._clock()
+        self._left = min(self._size, self._left + (now - self._at) * self._size / MINUTE)
+        self._at = now
+        return max(0.0, (least - self._left) * MINUTE / self._size)
+
+    def take(self, amount: float) -> None:
+        self._left -= amount
+
+
+@frozen
+class Wait:
+    """``seconds`` to wait, and the limit that is the reason."""
+
+    seconds: float
+    reason: str
+
+
+class RateLimit:
+    """The limits of one provider on requests and tokens a minute; without limits no request waits."""
+
+    def __init__(self, name: str, profile: ModelProfile, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._profile = profile
+        self._requests = Bucket(profile.requests_per_minute, clock) if profile.requests_per_minute else None
+        self._tokens = Bucket(profile.tokens_per_minute, clock) if profile.tokens_per_minute else None
+
+    def next(self) -> Wait | None:
+        """Return how long the next request has to wait; None when it may be sent, which takes it from the limit."""
+        requests = self._requests.wait(1) if self._requests else 0.0
+        tokens = self._tokens.wait(1) if self._tokens else 0.0
+        if wait := max(requests, tokens):
+            most, what = self._profile.tokens_per_minute, "tokens"
+            if requests >= tokens:
+                most, what = self._profile.requests_per_minute, "requests"
+            return Wait(wait, f"{self._name} is limited to {most:,} {what} a minute in the settings.")
+        if self._requests:
+            self._requests.take(1)
+        return None
+
+    def used(self, usage: Usage | None) -> None:
+        """Take the tokens of an answer from the limit."""
+        if usage and self._tokens:
+            self._tokens.take(usage.prompt + usage.output)
+
+
+class RateLimits:
+    """One limit for each provider, shared by all its connections in this process."""
+
+    def __init__(self) -> None:
+        self._limits: dict[str, RateLimit] = {}
+
+    def of(self, name: str, profile: ModelProfile) -> RateLimit:
+        if name not in self._limits:
+            self._limits[name] = RateLimit(name, profile)
+        return self._limits[name]

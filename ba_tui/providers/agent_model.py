@@ -13,10 +13,9 @@ from ba_tui.core.messages import Message, user
 from ba_tui.core.ports.sessions import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, answer_of, charged
 from ba_tui.core.tool import Tool
-from ba_tui.providers.access import SCRIPTED, ProviderAccess
-from ba_tui.providers.local.model_files import LOCAL, SMALL_WINDOW, few_tools, short_prompt
-from ba_tui.providers.pipeline import FallbackModel, Retries, RetryLimits, provider_for, retried
-from ba_tui.providers.slots import PLAN, REASONING, SMALL, check_options
+from ba_tui.providers.access import PLAN, REASONING, SCRIPTED, SMALL, ProviderAccess, check_options
+from ba_tui.providers.local_files import LOCAL, SMALL_WINDOW, few_tools, short_prompt
+from ba_tui.providers.pipeline import FallbackModel, Retries, provider_for, retried
 from ba_tui.resources import UserFolders
 from ba_tui.settings import Settings
 from ba_tui.settings.keys import kept_keys
@@ -26,8 +25,7 @@ IN_SLOT = f"{REASONING}="
 
 
 def keys_of(model: str, access: ProviderAccess, where: UserFolders, withheld: Iterable[str]) -> tuple[str, ...]:
-    """Return all known keys: of ba's files, those ``withheld`` from commands, and that of the provider of ``model``.
-    Blocks."""
+    """Return all known keys: of ba's files, those ``withheld``, and that of the provider of ``model``. Blocks."""
     found = [*withheld, *kept_keys(where)]
     with suppress(BaError):
         key = access.key(access.model(model).provider)
@@ -36,10 +34,7 @@ def keys_of(model: str, access: ProviderAccess, where: UserFolders, withheld: It
 
 
 class AgentModel:
-    """The main model of one agent: the default model until another is chosen.
-
-    ``recorder`` makes the recorder of a model's requests from its id.
-    """
+    """The main model of one agent: the default until another is chosen. ``recorder`` records the requests of an id."""
 
     def __init__(self, access: ProviderAccess, settings: Settings, recorder: Callable[[str], Recorder]) -> None:
         self._access = access
@@ -81,11 +76,9 @@ class AgentModel:
     def wanted(
         self, skills: Callable[[], str], mode: Callable[[], str], *, main: bool
     ) -> Callable[[ModelRequest], str]:
-        """Return a function that names the model of a request, empty for the chosen one.
-
-        It is the model of the slot reasoning where the request asks for it. For the main agent it may also be the model
-        that ``skills`` name, or in plan mode that of the slot reasoning.
-        """
+        """Return a function that names the model of a request, empty for the chosen one: that of the slot reasoning
+        where the request, or plan mode of the main agent, asks for it, else the one that ``skills`` name for the main
+        agent."""
 
         def name(request: ModelRequest) -> str:
             chosen = skills() if main else ""
@@ -106,10 +99,7 @@ class AgentModel:
         return "" if found == self._chosen else found
 
     def provider(self, name: str, effort: str = "") -> Provider:
-        """Return a new connection to the model ``name``, as the function of ``wanted`` names it. Call it off the event
-        loop.
-
-        ``effort`` replaces that of the settings for the chosen model, if it takes one.
+        """Return a new connection to ``name``, as ``wanted`` names it. Blocks. ``effort`` replaces that of settings.
 
         Raises:
             UsageError: the settings do not fit the model. AuthFailed: there is no key.
@@ -128,7 +118,8 @@ class AgentModel:
         fallback = slots.fallback()
         if not fallback or fallback == info.id:
             return self._retried(info, settings)
-        return FallbackModel(self._retried(info, settings, settings.fallback_after), fallback, self._falling_back)
+        main = self._retried(info, settings, settings.fallback_after)
+        return FallbackModel(main, fallback, lambda other: self._retried(self._access.model(other), self._settings))
 
     def _check(self, info: ModelInfo, settings: Settings) -> None:
         """Raise UsageError unless the model takes all of its settings."""
@@ -136,19 +127,13 @@ class AgentModel:
         if profile.kind != SCRIPTED:
             check_options(info, settings, profile.format)
 
-    def _falling_back(self, name: str) -> Provider:
-        return self._retried(self._access.model(name), self._settings)
-
     def _retried(self, info: ModelInfo, settings: Settings, overloads: int = 0) -> Provider:
         return retried(info, settings, self._access, self._recorder, overloads)
 
 
 class SmallModel:
-    """The model of the slot small beside the agent's ``own``, for summaries and for conditions of hooks.
-
-    An answer has at most ``tokens`` where the settings set no limit. The connection is separate from the agent's, since
-    a provider reuses the body of its last request.
-    """
+    """The model of the slot small beside the agent's ``own``, for summaries and conditions of hooks; answers have at
+    most ``tokens``. Its connection is separate, since a provider reuses the body of its last request."""
 
     def __init__(self, access: ProviderAccess, own: Callable[[], ModelInfo], tokens: int) -> None:
         self._access = access
@@ -157,8 +142,7 @@ class SmallModel:
         self._provider: Provider | None = None
 
     def model(self) -> ModelInfo:
-        """Return the model of the slot, or the agent's own when the slot names no valid model: the face has reported
-        that."""
+        """Return the model of the slot, or the agent's own when that is no valid model: the face has reported it."""
         try:
             return self._access.slots.small(self._own())
         except UsageError:
@@ -188,7 +172,7 @@ class SmallModel:
             provider = provider_for(info, replace(chosen, max_output_tokens=tokens), self._access)
         except UsageError as error:
             raise ProviderError(str(error), error.hint) from error
-        return Retries(provider, limits=RetryLimits(self._access.limits.of(info.provider, profile)))
+        return Retries(provider, rate=self._access.limits.of(info.provider, profile))
 
     async def close(self) -> None:
         if self._provider:

@@ -1,7 +1,4 @@
-"""Anthropic's Messages API: the format of requests and answers, over a connection with the user's key or to a cloud.
-
-Errors are in faults; ``pipeline`` repeats requests.
-"""
+"""Anthropic's Messages API: the format of requests and answers, over a connection with the user's key or to a cloud."""
 
 from __future__ import annotations
 
@@ -410,11 +407,10 @@ class AnthropicProvider(HttpProvider):
         return encode(body)[:-1] + b',"messages":[' + b",".join(part for part in parts if part) + b"]}"
 
     async def count_tokens(self, request: ModelRequest, url: str = COUNTING) -> int:
-        """Return the tokens of ``request`` as the provider counts them. ``url`` must be of the same host, since the key
-        is sent there.
+        """Return the tokens of ``request`` as the provider counts them.
 
         Raises:
-            UsageError: ``url`` is of another host. ProviderError: the endpoint does not count.
+            UsageError: ``url`` is of another host than the key. ProviderError: the endpoint does not count.
         """
         body = {key: value for key, value in decode(self._head(request) + b"]}").items() if key in COUNTED}
         content = await asyncio.to_thread(self._counted, body, request)
@@ -465,12 +461,7 @@ def _signed_in() -> KeyedEndpoint:
 
 class CloudProvider(AnthropicProvider):
     """Claude on a cloud: the SDK gives the address, the fields and the signature of requests; messages, connection and
-    recorded bytes are as with Anthropic. ``kind`` is one of CLOUDS; ``given`` are arguments of AnthropicProvider.
-
-    Raises:
-        UsageError: the environment names no region or address, or no connection can be set up.
-        AuthFailed: there is no key where one is needed.
-    """
+    recorded bytes are as with Anthropic. ``kind`` is one of CLOUDS. Raises as CloudClient."""
 
     def __init__(self, kind: str, model: ModelInfo, **given: Any) -> None:
         self._kind = kind
@@ -491,8 +482,7 @@ class CloudProvider(AnthropicProvider):
         return self._client.events(body, self._service)
 
     def _leave_out(self, refusal: str) -> bool:
-        """Remove marks step by step: some clouds take cache marks on blocks only, so those are kept until they are
-        refused too."""
+        """Remove marks step by step: some clouds take cache marks on blocks only."""
         marks = self._marks
         if super()._leave_out(refusal):
             self._marks = marks

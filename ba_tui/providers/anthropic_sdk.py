@@ -1,8 +1,5 @@
-"""Anthropic's SDK, for its credential chain (a profile or the identity of a workload) and for clouds.
-
-On clouds it gives addresses, fields and signatures. The import takes a second and 60 MB, so it is skipped with a plain
-key.
-"""
+"""Anthropic's SDK, for its credential chain (a profile or the identity of a workload) and for addresses, fields and
+signatures on clouds. The import takes a second and 60 MB, so it is skipped with a plain key."""
 
 from __future__ import annotations
 
@@ -32,11 +29,7 @@ CloudSdk = AnthropicBedrock | AnthropicVertex | anthropic.AnthropicFoundry
 
 
 def signed_in() -> KeyedEndpoint | None:
-    """Return the endpoint for the credentials that the chain finds in the environment; None when it finds none.
-
-    Raises:
-        AuthFailed: there is a profile that can't be used.
-    """
+    """Return the endpoint for the chain's credentials, None without any. Raises AuthFailed for an unusable profile."""
     try:
         client = anthropic.AsyncAnthropic(
             base_url=os.environ.get("ANTHROPIC_BASE_URL") or None, max_retries=0, open_telemetry=False

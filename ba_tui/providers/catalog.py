@@ -1,7 +1,4 @@
-"""The catalogue of models: facts from models.yaml files, in layers of which later ones win.
-
-It does not know which models a user may use, or with which key.
-"""
+"""The catalogue of models: facts from models.yaml files, in layers of which later ones win."""
 
 from __future__ import annotations
 
@@ -57,8 +54,7 @@ class ModelEntry:
 
 @frozen
 class NamePattern:
-    """A pattern of ``entry`` and the letters before its first wildcard. Nearly all patterns fail by these letters;
-    compiling each pattern would slow the start."""
+    """A pattern of ``entry`` and the letters before its first wildcard, by which nearly all fail uncompiled."""
 
     start: str
     text: str
@@ -112,8 +108,7 @@ LOCAL = ModelInfo("", "", "", window=LOCAL_WINDOW, max_output=LOCAL_OUTPUT)
 
 
 class ModelCatalog:
-    """Finds models in ``layers``, the most specific first. Facts that a server reports override the last layer, which
-    ships with ba."""
+    """Finds models in ``layers``, the most specific first. Facts of a server override the last, which ships with ba."""
 
     def __init__(self, layers: Sequence[CatalogLayer]) -> None:
         self._layers = layers
@@ -132,11 +127,7 @@ class ModelCatalog:
         return list(dict.fromkeys(name for layer in self._layers for entry in layer.entries for name in entry.names))
 
     def find(self, name: str, serving: ModelHost = VENDOR) -> ModelInfo:
-        """Return the facts of ``provider/model``, a known bare name, ``demo`` or ``scripted:FILE``.
-
-        Raises:
-            UsageError: it is no valid model; the hint has the nearest names.
-        """
+        """Return the facts of ``provider/model``, a bare name, ``demo`` or ``scripted:FILE``. Raises UsageError."""
         given = name.strip()
         if given == "demo" or (given.startswith(SCRIPTED) and len(given) > len(SCRIPTED)):
             provider, _, model = given.partition(":")
@@ -153,8 +144,7 @@ class ModelCatalog:
         return self._info(owner, given, serving)
 
     def _newest(self, word: str) -> str | None:
-        """Return the model of one of Claude Code's short names: ``sonnet`` is the newest Claude Sonnet, which is listed
-        first."""
+        """Return the model of one of Claude Code's short names: ``sonnet`` is the newest, which is listed first."""
         return next(
             (name for name in self._names() if word.isalpha() and name.startswith(f"claude-{word.lower()}-")), None
         )
@@ -233,21 +223,13 @@ def _plain(name: str) -> str:
 
 
 def load_catalog(paths: Iterable[Path]) -> ModelCatalog:
-    """Read files, the most general first: later ones win.
-
-    Raises:
-        UsageError: naming file, line, key and expectation.
-    """
+    """Read files, the most general first: later ones win. Raises UsageError naming file, line, key and expectation."""
     return ModelCatalog([_read(path) for path in paths][::-1])
 
 
 def chosen_catalog(where: UserFolders, *, strict: bool) -> tuple[ModelCatalog, list[Notice]]:
-    """Return the models of the user's file over those that ship with ba; a broken file is left out and reported as a
-    notice.
-
-    Raises:
-        UsageError: the file is broken, and ``strict``.
-    """
+    """Return the models of the user's file over those that ship with ba. A broken file is reported as a notice, or if
+    ``strict`` raises UsageError."""
     ours, theirs = bundled("config") / "models.yaml", where.config / "models.yaml"
     try:
         return ModelCatalog([*([_read(theirs)] if there(theirs) else []), _shipped(ours)]), []

@@ -1,7 +1,4 @@
-"""Request bodies, the HTTP connection to one endpoint, and the recording of what passes over it.
-
-Vendors' modules encode messages; errors are described in faults.
-"""
+"""Request bodies, the HTTP connection to one endpoint, and the recording of what passes over it."""
 
 from __future__ import annotations
 
@@ -36,10 +33,8 @@ Encode = Callable[[Message], bytes]
 
 
 class RequestBody:
-    """A request body that grows: encoded messages are reused, so that step 1,000 costs as much as the first.
-
-    ``head`` encodes the part before the messages; ``encode`` one message, b"" when nothing of it is sent.
-    """
+    """A request body that grows: encoded messages are reused, so that step 1,000 costs as much as the first. ``head``
+    encodes what precedes the messages; ``encode`` a message, b"" for nothing."""
 
     def __init__(self, head: Callable[[ModelRequest], bytes], encode: Encode) -> None:
         self._head = head
@@ -54,8 +49,7 @@ class RequestBody:
         self.kept = 0
         """How many bytes the newest body shares with the one before, at least."""
         self.ids: set[str] = set()
-        """Ids of all calls that were ever in the body; servers that number calls from 1 in each answer would repeat
-        them."""
+        """Ids of all calls that were ever in the body, as servers may number calls from 1 in each answer."""
 
     def forget(self) -> None:
         """Encode everything again at the next request, because the format has changed."""
@@ -162,11 +156,8 @@ class PiecewiseBody(httpx2.ByteStream):
 
 
 class ModelConnection:
-    """A connection to one endpoint. ``service`` names it in errors; ``idle`` seconds of silence are allowed.
-
-    Raises:
-        AuthFailed: the key can't be sent. UsageError: no connection can be set up with these settings.
-    """
+    """A connection to one endpoint. ``service`` names it in errors; ``idle`` seconds of silence are allowed. Raises
+    AuthFailed for a key that can't be sent, UsageError."""
 
     def __init__(self, endpoint: KeyedEndpoint, service: ModelService, idle: float) -> None:
         check_key(endpoint.secret, service.variable)
@@ -193,11 +184,7 @@ class ModelConnection:
         self._http.begin(self._base)
 
     async def post(self, url: httpx2.URL, content: bytes) -> httpx2.Response:
-        """Return the response to ``content``; its body is not read yet.
-
-        Raises:
-            ProviderError: the endpoint does not answer, or refuses the request.
-        """
+        """Return the response, its body unread. Raises ProviderError when the endpoint does not answer, or refuses."""
         try:
             response = await self._http.send(self._enveloped(url, content), auth=self._endpoint.auth, stream=True)
             if not response.is_success:
@@ -228,16 +215,6 @@ class ModelConnection:
         )
 
 
-class NoExchange:
-    """core.ports.sessions.Exchange that records nothing."""
-
-    def received(self, data: bytes) -> None:
-        """See core.ports.sessions.Exchange."""
-
-    def end(self) -> None:
-        """See core.ports.sessions.Exchange."""
-
-
 @frozen
 class Transfer:
     """How requests and responses travel: ``idle`` seconds of silence are allowed; ``recorder`` records them."""
@@ -245,9 +222,9 @@ class Transfer:
     idle: float = 300.0
     recorder: Recorder | None = None
 
-    def sent(self, content: bytes, body: RequestBody, tail: bytes) -> Exchange:
+    def sent(self, content: bytes, body: RequestBody, tail: bytes) -> Exchange | None:
         """Record ``content``, which ``body`` has just joined with ``tail``."""
-        return self.recorder.sent(content, body.kept, len(tail)) if self.recorder else NoExchange()
+        return self.recorder.sent(content, body.kept, len(tail)) if self.recorder else None
 
 
 DIRECT = Transfer()
@@ -302,28 +279,27 @@ class HttpProvider(ABC):
         return self._model
 
     def connect(self) -> None:
-        """See core.provider.Provider."""
         self._connection.begin()
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._connection.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         response, exchange = await self._response(request)
         reply = self._reply()
-        body = self._events(RecordedBytes(response.aiter_bytes(), exchange))
+        data = response.aiter_bytes()
+        body = self._events(RecordedBytes(data, exchange) if exchange else data)
         try:
             async with aclosing(chunks(body, reply, self._service, self._transfer.idle)) as parts:
                 async for chunk in parts:
                     yield chunk
         finally:
-            exchange.end()
+            if exchange:
+                exchange.end()
             await response.aclose()
         yield self._finish(reply)
 
-    async def _response(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange]:
+    async def _response(self, request: ModelRequest) -> tuple[httpx2.Response, Exchange | None]:
         """Return the response; ask servers that refuse an optional field of ours again without it."""
         while True:
             tail = self._tail(request)

@@ -1,8 +1,5 @@
-"""The endpoint of a request and its credentials, a key or token, by the rules of the vendors' SDKs; clouds'
-requirements.
-
-No SDK is imported; tests/providers/test_sdk_contract.py compares these rules with theirs.
-"""
+"""The endpoint of a request and its credentials by the rules of the vendors' SDKs, of which none is imported; clouds'
+requirements. tests/providers/test_sdk_contract.py compares the rules with theirs."""
 
 from __future__ import annotations
 
@@ -45,21 +42,14 @@ _SECRET = frozenset({"authorization", "x-api-key", "api-key"})
 
 @frozen
 class BoundKey:
-    """A key of the user's and the one address that it is for; None for the vendor's own address.
-
-    ``withheld``: the address is a project's, so no credentials are sent there.
-    """
+    """A key and the one address that it is for; None: the vendor's. ``withheld``: a project's, so none is sent."""
 
     value: str = field(repr=False)
     address: str | None = None
     withheld: bool = False
 
     def sent_to(self, url: str | None) -> str:
-        """Return the key for requests to ``url``.
-
-        Raises:
-            AuthFailed: it is for another host, port or scheme. UsageError: ``url`` is no web address.
-        """
+        """Return the key for ``url``. Raises AuthFailed for another host, port or scheme, UsageError."""
         for each in (self.address, url):
             if each:
                 check_url(each)
@@ -208,10 +198,8 @@ _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 @frozen
 class Cloud:
-    """A cloud that serves other vendors' models, with the variables of the vendors' SDKs.
-
-    ``needs``: variables of which one in each tuple must be set; ``address``: variables that replace a base_url.
-    """
+    """A cloud that serves other vendors' models, with the variables of their SDKs. ``needs``: one in each tuple must be
+    set; ``address``: variables that replace a base_url."""
 
     name: str
     cure: str
@@ -264,8 +252,7 @@ CLOUDS: Mapping[str, Cloud] = {
 
 
 def lacking(kind: str, url: str | None, key: str | None, env: Mapping[str, str] = os.environ) -> BaError | None:
-    """Return the error of a missing requirement of a cloud, as far as it can be known without a request; ``key`` is the
-    known key."""
+    """Return the error of a missing requirement of a cloud, as far as it is known without a request."""
     cloud = CLOUDS[kind]
     if cloud.package and not _installed(cloud.package):
         package = cloud.package.replace(".", "-")

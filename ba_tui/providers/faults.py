@@ -71,35 +71,21 @@ _NO_MONEY = regex(
 _AGAIN = regex(r"(?:try again|retry|wait)(?: in| after)? (\d+(?:\.\d+)?) ?(ms|s|m)", re.IGNORECASE)
 _TITLE = regex(r"<title[^>]*>(.{0,500}?)</title>", re.IGNORECASE | re.DOTALL)
 _BY_CODE = {
-    "authentication": 401,
-    "unauthorized": 401,
-    "invalidapikey": 401,
-    "permission": 403,
-    "accessdenied": 403,
-    "permissiondenied": 403,
-    "notfound": 404,
-    "modelnotfound": 404,
-    "requesttoolarge": 413,
-    "ratelimit": 429,
-    "ratelimitexceeded": 429,
-    "toomanyrequests": 429,
-    "throttling": 429,
-    "resourceexhausted": 429,
-    "insufficientquota": 429,
-    "billing": 402,
-    "invalidrequest": 400,
-    "badrequest": 400,
-    "validation": 400,
-    "invalidargument": 400,
-    "contextlengthexceeded": 400,
-    "timeout": 504,
-    "api": 500,
-    "server": 500,
-    "internal": 500,
-    "internalserver": 500,
-    "unavailable": 503,
-    "serviceunavailable": 503,
-    "overloaded": 529,
+    name: status
+    for status, names in {
+        400: "invalidrequest badrequest validation invalidargument contextlengthexceeded",
+        401: "authentication unauthorized invalidapikey",
+        402: "billing",
+        403: "permission accessdenied permissiondenied",
+        404: "notfound modelnotfound",
+        413: "requesttoolarge",
+        429: "ratelimit ratelimitexceeded toomanyrequests throttling resourceexhausted insufficientquota",
+        500: "api server internal internalserver",
+        503: "unavailable serviceunavailable",
+        504: "timeout",
+        529: "overloaded",
+    }.items()
+    for name in names.split()
 }
 """Status by error code: in small letters, without separators and without ``error`` or ``exception`` at the end."""
 
@@ -109,22 +95,12 @@ _NAME = "Set base_url to the name that the certificate is for."
 _CERTIFICATES = {9: _CLOCK, 10: _CLOCK, 62: _NAME, 64: _NAME}
 """Cause by OpenSSL's error number."""
 _PLAIN = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"}
-_REFUSED = {
-    "UNSUPPORTED_PROTOCOL",
-    "NO_PROTOCOLS_AVAILABLE",
-    "NO_SHARED_CIPHER",
-    "UNSAFE_LEGACY_RENEGOTIATION_DISABLED",
-    "DH_KEY_TOO_SMALL",
-    "EE_KEY_TOO_SMALL",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE",
-    "SSLV3_ALERT_BAD_CERTIFICATE",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
-    "TLSV1_ALERT_PROTOCOL_VERSION",
-    "TLSV1_ALERT_INSUFFICIENT_SECURITY",
-    "TLSV1_ALERT_UNKNOWN_CA",
-    "TLSV1_UNRECOGNIZED_NAME",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
-}
+_REFUSED = frozenset({
+    *("UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "NO_SHARED_CIPHER", "UNSAFE_LEGACY_RENEGOTIATION_DISABLED"),
+    *("DH_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL", "SSLV3_ALERT_HANDSHAKE_FAILURE", "SSLV3_ALERT_BAD_CERTIFICATE"),
+    *("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "TLSV1_ALERT_PROTOCOL_VERSION", "TLSV1_ALERT_INSUFFICIENT_SECURITY"),
+    *("TLSV1_ALERT_UNKNOWN_CA", "TLSV1_UNRECOGNIZED_NAME", "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+})  # fmt: skip
 
 
 @frozen

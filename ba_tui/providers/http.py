@@ -22,8 +22,7 @@ from ba_tui.providers.shapes import ERROR
 # will use it. If it fails, the request connects again and reports the error.
 
 FRESH = 30.0
-"""Seconds for which it is used without a request; servers and routers drop silent connections, some without a notice.
-"""
+"""Seconds for which it is used without a request: servers and routers drop silent connections."""
 TIMEOUT = 15.0
 GONE = getattr(select, "POLLRDHUP", 0)
 """The event that poll is asked for; it reports a broken connection without being asked."""
@@ -141,7 +140,6 @@ class _TlsStream(httpcore2.AsyncNetworkStream):
         self._stream = stream
 
     async def start_tls(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        """See httpcore2.AsyncNetworkStream."""
         return self._stream
 
 
@@ -175,10 +173,8 @@ class RedirectRefused(httpx2.RequestError):
 
 
 class ModelClient(httpx2.AsyncClient):
-    """A client whose responses begin within ``patience`` seconds, including redirects and slow headers.
-
-    The body of an error is limited, and is read when ``send`` returns.
-    """
+    """A client whose responses begin within ``patience`` seconds, redirects included. The body of an error is limited,
+    and is read when ``send`` returns."""
 
     def __init__(self, patience: float, context: ssl.SSLContext | None = None, **options: Any) -> None:
         verify = context or httpx2.create_ssl_context()
@@ -225,11 +221,8 @@ class ModelClient(httpx2.AsyncClient):
 
 
 def http_client(idle: float, url: str = "") -> ModelClient:
-    """Return a client for ``url`` that waits ``idle`` seconds for the next byte.
-
-    Raises:
-        UsageError: the environment names a proxy or certificates that can't be used.
-    """
+    """Return a client for ``url`` that waits ``idle`` seconds for the next byte. Raises UsageError: the environment
+    names a proxy or certificates that can't be used."""
     # Loading the certificate authorities takes 20 ms. Without them, a server on this machine can't redirect to an
     # address that needs them.
     near = is_loopback(url)

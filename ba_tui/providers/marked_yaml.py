@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,6 +63,10 @@ class YamlNode:
         items = cast("list[Any]", self.value)
         return [YamlNode(self.document, (*self.path, index), item) for index, item in enumerate(items)]
 
+    def values(self, readers: Mapping[str, Callable[[YamlNode], Any]]) -> dict[str, Any]:
+        """Return the values of its entries, each read by the reader of its key. Raises UsageError as ``mapping``."""
+        return {key: readers[key](node) for key, node in self.mapping(readers).items()}
+
     def text(self) -> str:
         """Return the text. Raises UsageError when it is none."""
         if not isinstance(self.value, str):
@@ -91,8 +95,7 @@ class YamlNode:
 
 
 def read_yaml(path: Path) -> YamlNode | None:
-    """Return the file's top node, or None when it is empty. Raises UsageError when it can't be read, or is no YAML
-    mapping."""
+    """Return the file's top node, None when it is empty. Raises UsageError when it is unreadable or no YAML mapping."""
     document = read_document(path)
     if document is None:
         raise UsageError(f"{path} can't be read: there is no such file.", "Check the path.")

@@ -18,7 +18,7 @@ from ba_tui.core.messages import Document, Image, Message, media_key, media_of, 
 from ba_tui.core.provider import ModelRequest, Provider, ProviderStage, ReplyChunk
 from ba_tui.core.text.wording import count
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.counter import Pixels
+from ba_tui.providers.token_counter import Pixels
 
 LARGEST = 5 * 1024 * 1024
 """Bytes of one picture as base64."""
@@ -27,8 +27,7 @@ LONGEST_SIDE = 8_000
 MANY, MANY_SIDE = 20, 2_000
 """In a request with more pictures than this, none may have more pixels a side than that."""
 MOST, FEWER = 100, 50
-"""Pictures of one request; when there are more, only the newest FEWER are sent, so that this does not happen each time.
-"""
+"""Pictures of one request; of more only the newest FEWER are sent, so that this does not happen each time."""
 ALL, LESS = 24 * 1024 * 1024, 12 * 1024 * 1024
 """Bytes of all media as base64, and how much is sent when there are more. Servers take 32 MB including the text."""
 RETRIES = 2
@@ -37,8 +36,7 @@ HINT = "To show it again, attach a smaller copy, or a PNG or JPEG."
 
 @frozen
 class SentMedia:
-    """A picture or document of a request. ``message``: the index of its message; ``side``: the longer side of a picture
-    in pixels, 0 when unknown."""
+    """A picture or document of message ``message``; ``side``: the longer side of a picture in pixels, or 0."""
 
     media: Image | Document
     message: int
@@ -61,7 +59,7 @@ class MediaFilter(ProviderStage):
         """The media of ``_messages``; only new messages are searched."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider. Raises the error of the first attempt when further ones fail."""
+        """Raise the error of the first attempt when further ones fail."""
         while excess := too_much(sent := await self._media(request.messages)):
             gone, why = excess
             request, left_out = await asyncio.to_thread(_without, request, gone, why)
@@ -102,13 +100,10 @@ class MediaFilter(ProviderStage):
         found: list[SentMedia] = []
         for at in range(known, len(messages)):
             if media := media_of(messages[at]):
-                found += await asyncio.to_thread(self._measured, media, at)
+                found += [SentMedia(each, at, await asyncio.to_thread(self._side, each)) for each in media]
         self._messages = list(messages)
         self._sent = [*self._sent, *found]
         return self._sent
-
-    def _measured(self, media: Sequence[Image | Document], message: int) -> list[SentMedia]:
-        return [SentMedia(each, message, self._side(each)) for each in media]
 
     def _side(self, media: Image | Document) -> int:
         try:
@@ -155,13 +150,9 @@ def refused(
             return list(sent[: -error.most])
     if last:
         return list(sent) if about_media else []
-    answered = (at for at in range(len(messages) - 1, -1, -1) if _answered(messages[at], model))
-    new = [each for each in sent if each.message > next(answered, -1)]
+    answered = [at for at, message in enumerate(messages) if message.role == "assistant" and message.model == model]
+    new = [each for each in sent if each.message > (answered or [-1])[-1]]
     return new or (list(sent) if about_media else [])
-
-
-def _answered(message: Message, model: str) -> bool:
-    return message.role == "assistant" and message.model == model
 
 
 def _without(request: ModelRequest, gone: Sequence[SentMedia], why: str) -> tuple[ModelRequest, MediaLeftOut]:
@@ -175,10 +166,5 @@ def _notice(gone: Sequence[SentMedia], why: str) -> Notice:
     pictures = sum(isinstance(each.media, Image) for each in gone)
     documents = len(gone) - pictures
     what = [count(number, word) for number, word in ((pictures, "picture"), (documents, "document")) if number]
-    return Notice(
-        f"Left out of this request and of later ones: {' and '.join(what)}. {_sentence(why)}", "warning", HINT
-    )
-
-
-def _sentence(why: str) -> str:
-    return f"{why[:1].upper()}{why[1:]}{'' if why.endswith(('.', '”')) else '.'}"
+    reason = f"{why[:1].upper()}{why[1:]}{'' if why.endswith(('.', '”')) else '.'}"
+    return Notice(f"Left out of this request and of later ones: {' and '.join(what)}. {reason}", "warning", HINT)

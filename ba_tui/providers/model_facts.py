@@ -1,7 +1,4 @@
-"""Facts that servers report of their models: their values, a file that saves them, and well-known servers.
-
-A fact that is not reported, or is wrong, is None.
-"""
+"""Facts that servers report of their models: their values, a file that saves them, and well-known servers."""
 
 from __future__ import annotations
 
@@ -77,8 +74,7 @@ class ModelServer:
         return ModelService(ModelService("", "", self.base, "").host, self.variable, self.base, model, secret)
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers of a request. Raises AuthFailed for a key that is for another address or can't be sent,
-        such as one with a line break."""
+        """Return the headers of a request. Raises AuthFailed for a key of another address, or one with a line break."""
         plain = {"accept": "application/json"}
         if not self.key or self.key.withheld:
             return plain
@@ -98,15 +94,14 @@ MILLION = 1_000_000
 
 @frozen
 class ModelFacts:
-    """Facts of one model; None: not reported. ``window`` and ``max_output`` in tokens. ``tools``: calls tools;
-    ``thinking``: takes an effort; ``temperature``: takes one."""
+    """Facts of one model; None: not reported. ``window`` and ``max_output`` in tokens. ``thinking``: takes an
+    effort; ``temperature``: takes one."""
 
     name: str
     window: int | None = None
     max_output: int | None = None
     prices: Prices | None = None
     vision: bool | None = None
-    tools: bool | None = None
     thinking: bool | None = None
     temperature: bool | None = None
     owner: str = ""
@@ -242,13 +237,10 @@ class ToldFacts:
 
 
 class KnownFacts:
-    """Saves facts by server and model in ``file``, so that the next start has them before any request.
+    """Saves facts by server and model in ``file``, so that the next start has them before any request. It is only a
+    cache: facts that can't be read are asked for again, others are lost with the process."""
 
-    It is only a cache: facts that can't be read are asked for again, facts that can't be written are lost with the
-    process.
-    """
-
-    def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._clock = clock
         self._told: dict[str, ToldFacts] | None = None
@@ -280,8 +272,6 @@ class KnownFacts:
         told = ToldFacts(facts, self._clock())
         self._known()[_key(server, facts.name)] = told
         self.version += 1
-        if self._file is None:
-            return
         with suppress(StorageError, OSError), exclusive(self._file.parent):
             kept = {**_read(self._file, self._clock()), _key(server, facts.name): told}
             latest = sorted(kept.items(), key=lambda item: item[1].at)[-KEPT:]
@@ -290,7 +280,7 @@ class KnownFacts:
 
     def _known(self) -> dict[str, ToldFacts]:
         if self._told is None:
-            self._told = _read(self._file, self._clock()) if self._file else {}
+            self._told = _read(self._file, self._clock())
         return self._told
 
 
@@ -322,22 +312,9 @@ def _decoded(value: dict[str, Any]) -> ToldFacts | None:
         number = value.get(key)
         return number if isinstance(number, int) and SMALLEST <= number <= LARGEST else None
 
-    def flag(key: str) -> bool | None:
-        said = value.get(key)
-        return said if isinstance(said, bool) else None
-
-    facts = ModelFacts(
-        name,
-        tokens("window"),
-        tokens("max_output"),
-        _prices(value.get("prices")),
-        flag("vision"),
-        flag("tools"),
-        flag("thinking"),
-        flag("temperature"),
-        text_of(value.get("owner")),
-    )
-    return ToldFacts(facts, float(at))
+    able = (switch(value.get(key)) for key in ("vision", "thinking", "temperature"))
+    prices, owner = _prices(value.get("prices")), text_of(value.get("owner"))
+    return ToldFacts(ModelFacts(name, tokens("window"), tokens("max_output"), prices, *able, owner=owner), float(at))
 
 
 def _prices(value: Any) -> Prices | None:
@@ -356,8 +333,7 @@ LLAMA_CPP, LLAMA_CPP_OWNER = "llama.cpp", "llamacpp"
 
 @frozen
 class KnownServer:
-    """A program that serves models at an address of the bundled settings (config/default.yaml); ``start`` is its
-    command."""
+    """A program that serves models at an address of config/default.yaml; ``start`` is its command."""
 
     title: str
     start: str
@@ -384,8 +360,7 @@ def is_near(url: str) -> bool:
 
 
 def server_header(url: str) -> str | None:
-    """Return the header ``Server`` of ``url``, empty without one; None when nothing answers. Takes at most SHORT
-    seconds for each of two steps."""
+    """Return the header ``Server``, empty without one, None without an answer. Two steps of at most SHORT seconds."""
     from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - most starts ask a vendor
 
     parts = urlsplit(url)

@@ -1,7 +1,4 @@
-"""Chat Completions as its many servers use it: the format of requests and answers, over a connection, and Azure.
-
-Errors are in faults; ``pipeline`` repeats requests.
-"""
+"""Chat Completions as its many servers use it: the format of requests and answers, over a connection, and Azure."""
 
 from __future__ import annotations
 
@@ -187,31 +184,15 @@ ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "thinking"
 DETAILS = "reasoning_details"
 """The field in which some servers send reasoning in signed or encrypted parts; its words are not sent twice."""
 _REASONING: tuple[ReasoningField, ...] = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
-STOPS: Mapping[str, StopReason] = {
-    "stop": "end_turn",
-    "eos": "end_turn",
-    "eos_token": "end_turn",
-    "end_turn": "end_turn",
-    "complete": "end_turn",
+_REASONS: Mapping[StopReason, str] = {
+    "end_turn": "stop eos eos_token end_turn complete",
     "stop_sequence": "stop_sequence",
-    "tool_calls": "tool_use",
-    "tool_call": "tool_use",
-    "tool_use": "tool_use",
-    "function_call": "tool_use",
-    "length": "max_tokens",
-    "max_tokens": "max_tokens",
-    "max_output_tokens": "max_tokens",
-    "model_length": "context_window",
-    "model_context_window_exceeded": "context_window",
-    "content_filter": "refusal",
-    "refusal": "refusal",
-    "sensitive": "refusal",
-    "safety": "refusal",
-    "recitation": "refusal",
-    "prohibited_content": "refusal",
-    "blocklist": "refusal",
-    "error_toxic": "refusal",
+    "tool_use": "tool_calls tool_call tool_use function_call",
+    "max_tokens": "length max_tokens max_output_tokens",
+    "context_window": "model_length model_context_window_exceeded",
+    "refusal": "content_filter refusal sensitive safety recitation prohibited_content blocklist error_toxic",
 }
+STOPS: Mapping[str, StopReason] = {reason: stop for stop, reasons in _REASONS.items() for reason in reasons.split()}
 """By the reason in small letters."""
 _GAVE_UP = {"error", "abort", "network_error", "insufficient_system_resource", "malformed_function_call"}
 _FINISHED: frozenset[StopReason] = frozenset({"end_turn", "tool_use", "stop_sequence"})
@@ -295,8 +276,7 @@ def tool_to_wire(tool: Tool) -> dict[str, Any]:
 
 
 def usage_from_wire(raw: Mapping[str, Any]) -> Usage:
-    """Parse usage. Cached tokens are taken out of ``input``; reasoning that is counted separately is added to
-    ``output``."""
+    """Parse usage. Cached tokens are taken out of ``input``; separate reasoning is added to ``output``."""
     details = fields(raw.get("prompt_tokens_details"))
     prompt, output = count(raw.get("prompt_tokens")), count(raw.get("completion_tokens"))
     cached = (details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))
@@ -556,11 +536,7 @@ class OpenAIProvider(HttpProvider):
 
 
 class AzureProvider(OpenAIProvider):
-    """OpenAI's format at the user's Azure resource; a model is the name of a deployment.
-
-    Raises:
-        UsageError: there is no address, or no connection can be set up.
-    """
+    """OpenAI's format at the user's Azure resource; a model is the name of a deployment."""
 
     def _reach(self, key: BoundKey | None, url: str | None) -> tuple[KeyedEndpoint, ModelService]:
         endpoint = azure_endpoint(key, url)

@@ -34,18 +34,17 @@ from ba_tui.core.messages import Message, Usage
 from ba_tui.core.ports.sessions import Recorder
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ProviderStage, ReplyChunk
 from ba_tui.core.values import frozen
-from ba_tui.providers.access import DEMO, ProviderAccess
+from ba_tui.providers.access import DEMO, ProviderAccess, RateLimit
 from ba_tui.providers.credentials import CLOUDS, lacking
-from ba_tui.providers.local.model_files import lacking_library
+from ba_tui.providers.local_files import lacking_library
 from ba_tui.providers.media import MediaFilter
-from ba_tui.providers.slots import RateLimit
 from ba_tui.providers.text_calls.detection import CallDetector
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, Pixels
+from ba_tui.providers.token_counter import DynamicTokenCounter, Pixels
 from ba_tui.resources import bundled
 from ba_tui.settings import Settings
 
 if TYPE_CHECKING:
-    from ba_tui.providers.tokens.encodings import ExactCounts
+    from ba_tui.providers.token_encodings import ExactCounts
 
 
 log = logging.getLogger(__name__)
@@ -61,11 +60,8 @@ def agent_pipeline(
     shorten: Shorten,
     pixels: Pixels,
 ) -> Provider:
-    """Return ``provider`` (stages 4 to 8) behind the stages that only agents have.
-
-    ``wanted`` names the model of a request, empty for ``provider``; ``make`` makes its provider. ``pixels`` reads width
-    and height of a picture.
-    """
+    """Return ``provider`` (stages 4 to 8) behind the stages that only agents have. ``wanted`` names the model of a
+    request, empty for ``provider``; ``make`` makes its provider; ``pixels`` measures a picture."""
     return MediaFilter(OverflowRetry(ModelSwitch(provider, wanted, make), shorten), pixels)
 
 
@@ -83,17 +79,13 @@ def retried(
         return provider_for(known, settings, access, recorder(known.id))
 
     rate = access.limits.of(info.provider, access.profile(info))
-    return Retries(FactsRefresh(info.id, access, make), limits=RetryLimits(rate, overloads))
+    return Retries(FactsRefresh(info.id, access, make), rate=rate, overloads=overloads)
 
 
 def provider_for(
     info: ModelInfo, settings: Settings, access: ProviderAccess, recorder: Recorder | None = None
 ) -> Provider:
-    """Return the stages 7 and 8 for a model, and its vendor's provider. ``recorder`` records requests and answers.
-
-    Raises:
-        AuthFailed: there is no key. UsageError: a script can't be read.
-    """
+    """Return stages 7 and 8 and the vendor's provider. Raises AuthFailed without a key, UsageError for a bad script."""
     provider, profile = vendor_for(info, settings, access, recorder), access.profile(info)
     if profile.kind == "scripted":
         return provider
@@ -106,22 +98,19 @@ def _with_text_calls(provider: Provider, info: ModelInfo, access: ProviderAccess
         return provider
     if info.tools == "auto":
         return CallDetector(provider, access.formats)
-    from ba_tui.providers.text_calls.prompts import as_form  # noqa: PLC0415 - most models never need it
-    from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415
+    from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415 - most models never need it
 
-    return TextTools(provider, as_form(info.tools, info))
+    return TextTools(provider, info.tools)
 
 
 class OverflowRetry(ProviderStage):
-    """Sends a request that was too long once more, shortened. The Compressed event is a chunk of the answer, so that
-    the journal has it."""
+    """Sends a request that was too long once more, shortened. Compressed is a chunk of the answer, for the journal."""
 
     def __init__(self, provider: Provider, shorten: Shorten) -> None:
         super().__init__(provider)
         self._shorten = shorten
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         shown = False
         try:
             async with self._answer(request) as chunks:
@@ -145,10 +134,8 @@ class OverflowRetry(ProviderStage):
 
 
 class ModelChoice(ProviderStage):
-    """The base of stages that choose between their own model and others; ``model`` is the one that answered last.
-
-    ``make`` makes the provider of another model by its name. It runs in a thread, once for each model.
-    """
+    """The base of stages that choose between their own model and others; ``model`` answered last. ``make`` makes the
+    provider of another model by its name, in a thread, once for each."""
 
     def __init__(self, own: Provider, make: Callable[[str], Provider]) -> None:
         super().__init__(own)
@@ -177,7 +164,6 @@ class ModelSwitch(ModelChoice):
         self._own.connect()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         self._provider = await self._chosen(self._wanted(request))
         async with self._answer(request) as chunks:
             async for chunk in chunks:
@@ -212,7 +198,7 @@ class FallbackModel(ModelChoice):
         self._until = 0.0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider. Raises the error of ``own`` when the fallback model can't be used."""
+        """Raise the error of ``own`` when the fallback model can't be used."""
         shown = False
         if self._clock() >= self._until:
             if self._provider is not self._own:
@@ -260,36 +246,29 @@ class Backoff:
         return spread if asked is None else asked + min(spread, 1.0)
 
 
-@frozen
-class RetryLimits:
-    """``rate``: the provider's rate limit. After ``overloads`` Overloaded errors in a row no further attempt is made,
-    unless it is 0."""
-
-    rate: RateLimit | None = None
-    overloads: int = 0
-
-
 class Retries(ProviderStage):
-    """Repeats a request after a ``TransientError``, and raises the error of the last attempt.
+    """Repeats a request after a ``TransientError``, and raises the error of the last attempt. After ``overloads``
+    Overloaded errors in a row no further attempt is made, unless it is 0. Requests wait for the limit ``rate``.
     Each wait is a chunk, so that faces show a countdown and the user can cancel it."""
 
     def __init__(
         self,
         provider: Provider,
         backoff: Backoff | None = None,
-        limits: RetryLimits | None = None,
         *,
+        rate: RateLimit | None = None,
+        overloads: int = 0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,  # noqa: S311 - spreads retries, guards nothing
     ) -> None:
         super().__init__(provider)
         self._backoff = backoff or Backoff()
-        self._limits = limits or RetryLimits()
+        self._rate = rate
+        self._overloads = overloads
         self._sleep = sleep
         self._chance = chance
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         attempt, overloads, shown = 0, 0, False
         while True:
             async for waiting in self._admitted():
@@ -299,8 +278,8 @@ class Retries(ProviderStage):
                 async with self._answer(request) as chunks:
                     async for chunk in chunks:
                         shown = True
-                        if isinstance(chunk, Message) and self._limits.rate:
-                            self._limits.rate.used(chunk.usage)
+                        if isinstance(chunk, Message) and self._rate:
+                            self._rate.used(chunk.usage)
                         yield chunk
                         if isinstance(chunk, Message):
                             return
@@ -308,7 +287,7 @@ class Retries(ProviderStage):
             except TransientError as error:
                 overloads = overloads + 1 if isinstance(error, ServerOverloaded) else 0
                 wait = self._backoff.wait(attempt, self._chance(), error.retry_after)
-                if wait is None or overloads == self._limits.overloads > 0:
+                if wait is None or overloads == self._overloads > 0:
                     raise
                 log.info("attempt %d failed: %s", attempt, error)
                 yield Retrying(reason=str(error), delay=wait, attempt=attempt + 1, attempts=self._backoff.attempts)
@@ -319,7 +298,7 @@ class Retries(ProviderStage):
 
     async def _admitted(self) -> AsyncIterator[Retrying]:
         """Wait until the rate limit allows the next request."""
-        while self._limits.rate and (wait := self._limits.rate.next()):
+        while self._rate and (wait := self._rate.next()):
             yield Retrying(reason=wait.reason, delay=wait.seconds, attempt=0, attempts=0)
             await self._sleep(wait.seconds)
 
@@ -353,7 +332,6 @@ class FactsRefresh(ProviderStage):
         await super().close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         await self._renew()
         while self._notices:
             yield self._notices.pop(0)
@@ -379,11 +357,7 @@ class FactsRefresh(ProviderStage):
 
 
 async def learn(access: ProviderAccess, info: ModelInfo) -> Sequence[Notice]:
-    """Save the facts that the server of ``info`` reports, unless it was asked lately; return notices for the user.
-
-    Raises:
-        BaError: the server does not answer, or its answer can't be read.
-    """
+    """Save the facts that a server reports, unless it was asked lately; return notices for the user. Raises BaError."""
     server = await asyncio.to_thread(access.server, info)
     if server is None or not access.facts.wanted(server, info.name):
         return ()
@@ -409,7 +383,6 @@ class UsageEstimator(ProviderStage):
         self._counter: DynamicTokenCounter | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         async with self._answer(request) as chunks:
             async for chunk in chunks:
                 yield await self._counted(request, chunk) if isinstance(chunk, Message) else chunk
@@ -453,13 +426,14 @@ def vendor_for(
     if settings.temperature is not None and info.temperature:
         options["temperature"] = settings.temperature
     if settings.effort and info.thinking:
-        options |= _effort(settings.effort, profile.format)
+        theirs = profile.format == "anthropic"
+        options |= {"output_config": {"effort": settings.effort}} if theirs else {"reasoning_effort": settings.effort}
     if profile.kind in CLOUDS and (lack := lacking(profile.kind, url, key.value if key else None)):
         raise lack
     if profile.kind == "local":
         if lack := lacking_library():
             raise UsageError(lack)
-        from ba_tui.providers.local.provider import LocalProvider  # noqa: PLC0415
+        from ba_tui.providers.local_provider import LocalProvider  # noqa: PLC0415
 
         return LocalProvider(info, access.local, settings.local, options, transfer)
     if profile.kind == "anthropic":
@@ -481,16 +455,11 @@ def vendor_for(
     return OpenAIProvider(info, api_key=key, base_url=url, options=options, transfer=transfer)
 
 
-def _effort(effort: str, format: str) -> dict[str, Any]:
-    return {"output_config": {"effort": effort}} if format == "anthropic" else {"reasoning_effort": effort}
-
-
 def exact_counts(model: str, url: str, prepared: Callable[[], tuple[Settings, ProviderAccess]]) -> ExactCounts:
-    """Return counts of the endpoint ``url``, with the key of the model's provider. Settings are read at the first
-    count."""
+    """Return counts of the endpoint ``url`` with the key of the model's provider. Reads settings when asked first."""
     # Imported before a count, since the import can take longer than the time-out of a count.
     from ba_tui.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - not everybody's
-    from ba_tui.providers.tokens.encodings import ExactCounts  # noqa: PLC0415
+    from ba_tui.providers.token_encodings import ExactCounts  # noqa: PLC0415
 
     async def ask(request: ModelRequest) -> int:
         settings, access = prepared()

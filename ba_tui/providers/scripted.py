@@ -246,7 +246,6 @@ class ScriptedProvider:
         """Do nothing: a script has no connection."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         talk = ScriptTalk(request.messages)
         index, step = self._next(talk)
         place = str(index) if step is not self._script.last else f"last_{self._asked}"
@@ -306,41 +305,29 @@ def _chunks(message: Message) -> Iterator[ReplyChunk]:
     for block in message.blocks:
         match block:
             case Thinking(thinking=text):
-                yield from map(_thought, PIECE.findall(text))
+                yield from map(ThinkingDelta, PIECE.findall(text))
             case Text(text=text):
-                yield from map(_word, PIECE.findall(text))
+                yield from map(TextDelta, PIECE.findall(text))
             case ToolUse():
                 yield ToolInputDelta(block.id, block.name, len(json.dumps(block.input)))
             case _:
                 pass
 
 
-def _thought(text: str) -> ThinkingDelta:
-    return ThinkingDelta(text)
-
-
-def _word(text: str) -> TextDelta:
-    return TextDelta(text)
-
-
-STEP = ("say", "think", "calls", "usage", "stop", "error", "when", "delay", "next", "stays", "again")
 CHOICE = {"if", "then", "else"}
-FLAGS = ("denied", "failed", "interrupted", "compacted")
-TEXTS = ("said", "result")
-USAGE = ("input", "output", "cache_read", "cache_write")
 
 
 def read_script(path: Path) -> ModelScript:
     """Read a script from a YAML file. Raises UsageError naming file, line and expectation."""
-    top = read_yaml(path)
-    if top is None:
-        raise YamlNode(SettingsDocument(path), (), None).wrong("a mapping with “steps”")
-    found = top.mapping(("steps", "last", "delay"))
+    top = read_yaml(path) or YamlNode(SettingsDocument(path), (), {})
+    found = top.values({"steps": _steps, "last": _step, "delay": YamlNode.number})
     if "steps" not in found:
         raise top.wrong("a mapping with “steps”")
-    steps = tuple(step for node in found["steps"].sequence() for step in _alternatives(node))
-    last = _step(found["last"]) if "last" in found else None
-    return ModelScript(steps, last, found["delay"].number() if "delay" in found else 0.0)
+    return ModelScript(**found)
+
+
+def _steps(node: YamlNode) -> tuple[Step, ...]:
+    return tuple(step for each in node.sequence() for step in _alternatives(each))
 
 
 def _alternatives(node: YamlNode) -> Iterator[Step]:
@@ -350,35 +337,31 @@ def _alternatives(node: YamlNode) -> Iterator[Step]:
 
 
 def _step(node: YamlNode) -> Step:
-    found = node.mapping(STEP)
+    found = node.values(_STEP)
     if not {"say", "think", "calls", "error"} & found.keys():
         raise node.wrong("a step with “say”, “think”, “calls” or “error”")
-    stop = found["stop"].value if "stop" in found else None
-    if stop is not None and stop not in get_args(StopReason):
-        raise found["stop"].wrong(f"one of {', '.join(get_args(StopReason))}")
-    return Step(
-        say=found["say"].text() if "say" in found else "",
-        think=found["think"].text() if "think" in found else "",
-        calls=tuple(_call(call) for call in found["calls"].sequence()) if "calls" in found else (),
-        usage=_usage(found["usage"]) if "usage" in found else None,
-        stop=cast("StopReason | None", stop),
-        error=_failure(found["error"]) if "error" in found else None,
-        when=_when(found["when"]) if "when" in found else None,
-        delay=found["delay"].number() if "delay" in found else None,
-        next=found["next"].text() if "next" in found else "",
-        stays="stays" in found and found["stays"].flag(),
-        again="again" not in found or found["again"].flag(),
-    )
+    return Step(**found)
+
+
+def _stop(node: YamlNode) -> StopReason | None:
+    if node.value is not None and node.value not in get_args(StopReason):
+        raise node.wrong(f"one of {', '.join(get_args(StopReason))}")
+    return node.value
+
+
+def _calls(node: YamlNode) -> tuple[ScriptedCall, ...]:
+    return tuple(map(_call, node.sequence()))
 
 
 def _call(node: YamlNode) -> ScriptedCall:
-    found = node.mapping(("tool", "args", "id"))
+    found = node.values({"tool": YamlNode.text, "args": _arguments, "id": YamlNode.text})
     if "tool" not in found:
         raise node.wrong("a call with “tool” and “args”")
-    args: dict[str, Any] = {}
-    if "args" in found:
-        args = {key: _argument(value) for key, value in found["args"].mapping().items()}
-    return ScriptedCall(found["tool"].text(), args, found["id"].text() if "id" in found else "")
+    return ScriptedCall(**found)
+
+
+def _arguments(node: YamlNode) -> dict[str, Any]:
+    return {key: _argument(value) for key, value in node.mapping().items()}
 
 
 def _argument(node: YamlNode) -> Any:
@@ -386,7 +369,7 @@ def _argument(node: YamlNode) -> Any:
         found = node.mapping()
         if found.keys() == CHOICE:
             return Choice(_when(found["if"]), _argument(found["then"]), _argument(found["else"]))
-        return {key: _argument(value) for key, value in found.items()}
+        return _arguments(node)
     if isinstance(node.value, list):
         return [_argument(item) for item in node.sequence()]
     try:
@@ -397,28 +380,49 @@ def _argument(node: YamlNode) -> Any:
 
 
 def _usage(node: YamlNode) -> Usage:
-    found = node.mapping(USAGE)
-    return Usage(**{key: value.whole() for key, value in found.items()})
+    return Usage(**node.values(dict.fromkeys(("input", "output", "cache_read", "cache_write"), YamlNode.whole)))
 
 
 def _failure(node: YamlNode) -> ScriptFailure:
-    found = node.mapping(("kind", "message", "retry_after", "after"))
+    readers = {"kind": _kind, "message": YamlNode.text, "retry_after": YamlNode.number, "after": YamlNode.whole}
+    found = node.values(readers)
     if "kind" not in found:
         raise node.wrong("an error with “kind”")
-    kind = found["kind"].text()
-    if kind not in ERRORS:
-        raise found["kind"].wrong(f"one of {', '.join(ERRORS)}")
-    return ScriptFailure(
-        kind,
-        found["message"].text() if "message" in found else "The script says so.",
-        found["retry_after"].number() if "retry_after" in found else None,
-        found["after"].whole() if "after" in found else 0,
-    )
+    return ScriptFailure(**found)
+
+
+def _kind(node: YamlNode) -> str:
+    if node.text() not in ERRORS:
+        raise node.wrong(f"one of {', '.join(ERRORS)}")
+    return node.text()
 
 
 def _when(node: YamlNode) -> When:
-    found = node.mapping((*FLAGS, *TEXTS, "done", "not"))
-    plain: dict[str, Any] = {key: found[key].flag() for key in FLAGS if key in found}
-    plain |= {key: found[key].text() for key in TEXTS if key in found}
-    done = tuple(item.text() for item in found["done"].sequence()) if "done" in found else ()
-    return When(**plain, done=done, unless=_when(found["not"]) if "not" in found else None)
+    found = node.values(_WHEN)
+    return When(**{"unless" if key == "not" else key: value for key, value in found.items()})
+
+
+def _ids(node: YamlNode) -> tuple[str, ...]:
+    return tuple(item.text() for item in node.sequence())
+
+
+_WHEN: Mapping[str, Callable[[YamlNode], Any]] = {
+    **dict.fromkeys(("denied", "failed", "interrupted", "compacted"), YamlNode.flag),
+    "done": _ids,
+    "said": YamlNode.text,
+    "result": YamlNode.text,
+    "not": _when,
+}
+_STEP: Mapping[str, Callable[[YamlNode], Any]] = {
+    "say": YamlNode.text,
+    "think": YamlNode.text,
+    "calls": _calls,
+    "usage": _usage,
+    "stop": _stop,
+    "error": _failure,
+    "when": _when,
+    "delay": YamlNode.number,
+    "next": YamlNode.text,
+    "stays": YamlNode.flag,
+    "again": YamlNode.flag,
+}

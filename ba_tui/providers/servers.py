@@ -1,7 +1,5 @@
 """Model servers: which models they list, what they report of one, and which server an address of the user means.
-
-Requests have size limits and time-outs and follow no redirects. Errors are those of ``faults``, one line each.
-"""
+Requests have size limits and time-outs and follow no redirects."""
 
 from __future__ import annotations
 
@@ -51,14 +49,12 @@ from ba_tui.settings import ModelProfile
 MOST = 2_000
 """Models of one server that are read."""
 LONGEST_NAME = 200
-IMAGE, TOOLS, THINKING = ("image", "vision"), ("tools", "tool_use"), ("reasoning", "thinking", "reasoning_effort")
+IMAGE, THINKING = ("image", "vision"), ("reasoning", "thinking", "reasoning_effort")
 
 
 def model_list(answer: object, host: str, name: str = "") -> ModelList:
-    """Read ``GET /v1/models`` of an OpenAI-compatible server or of Anthropic's, or ``/api/v0/models`` of LM Studio.
-
-    ``name``: read this model only, wherever it is in the list.
-    """
+    """Read ``GET /v1/models`` of OpenAI-compatible servers and Anthropic's, or LM Studio's ``/api/v0/models``; of
+    ``name`` only if given."""
     found = _entries(answer)
     if found is None:
         return ModelList(problems=(f"{host} did not answer with a list of models.",))
@@ -86,8 +82,7 @@ def llama_props(answer: object, host: str, name: str) -> ModelList:
     doubts, props = Doubts(), fields(answer)
     window = doubts.tokens(name, "window", fields(props.get("default_generation_settings")).get("n_ctx"))
     vision = switch(fields(props.get("modalities")).get("vision"))
-    tools = switch(fields(props.get("chat_template_caps")).get("supports_tools"))
-    return _one(ModelFacts(name, window, vision=vision, tools=tools), doubts, host)
+    return _one(ModelFacts(name, window, vision=vision), doubts, host)
 
 
 def ollama_show(answer: object, host: str, name: str, loaded: object = None) -> ModelList:
@@ -104,13 +99,8 @@ def ollama_show(answer: object, host: str, name: str, loaded: object = None) -> 
     window = doubts.tokens(name, "window", running.get("context_length"), set_to)
     most = doubts.tokens(name, "window", trained)
     able = told.get("capabilities")
-    facts = ModelFacts(
-        name,
-        min(window, most) if window and most else window,
-        vision=within(able, "vision"),
-        tools=within(able, "tools"),
-        thinking=within(able, "thinking"),
-    )
+    window = min(window, most) if window and most else window
+    facts = ModelFacts(name, window, vision=within(able, "vision"), thinking=within(able, "thinking"))
     return _one(facts, doubts, host)
 
 
@@ -158,7 +148,6 @@ def _listed_facts(name: str, entry: dict[str, Any], doubts: Doubts) -> ModelFact
         output,
         _prices(name, entry.get("pricing"), doubts),
         _first(*seen),
-        _first(within(takes, *TOOLS), _able(able, *TOOLS, "function_calling")),
         _first(within(takes, *THINKING), _able(able, "effort", *THINKING)),
         within(takes, "temperature"),
         clean_text(text_of(entry.get("owned_by")))[:LONGEST_NAME],
@@ -175,8 +164,7 @@ def _prices(name: str, told: object, doubts: Doubts) -> Any:
 
 
 def _able(told: object, *names: str) -> bool | None:
-    """Whether one of ``names`` is among the capabilities: a list of names, switches by name, or Anthropic's
-    ``{"supported": …}`` by name."""
+    """Whether a list of names, switches by name or Anthropic's ``{"supported": …}`` has one of ``names``."""
     if within(told, *names):
         return True
     by_name = fields(told)
@@ -222,11 +210,7 @@ CURE = "Check base_url: it must be the address of the API, not of a web page."
 
 
 async def ask_models(server: ModelServer, timeout: float = TIMEOUT) -> ModelList:
-    """Return all models that ``server`` lists, with the facts of the list.
-
-    Raises:
-        ProviderError: no answer in ``timeout`` seconds, or it is no list. UsageError: a wrong address.
-    """
+    """Return all models that ``server`` lists. Raises ProviderError: no list in ``timeout`` seconds, UsageError."""
     async with _questions(server, timeout) as questions:
         found = model_list(await questions.get(server.models), server.host)
     if not found.models and found.problems:
@@ -356,10 +340,7 @@ class TypedAddress:
 
 def typed_address(text: str) -> TypedAddress:
     """Parse ``[NAME] ADDRESS``. Without a scheme it is http on this machine, https elsewhere; ``/v1`` may be left out.
-
-    Raises:
-        UsageError: it is no address.
-    """
+    Raises UsageError."""
     text = text.strip()
     named = _NAMED.fullmatch(text)
     name, address = (named[1], named[2]) if named else ("", text)
@@ -437,11 +418,7 @@ class ServerSearch:
         return await self._found(FoundServer(name, _title(name), url), listed)
 
     async def takes_key(self, provider: str, key: str) -> None:
-        """Check a key of ``provider`` with one request, for its list of models.
-
-        Raises:
-            AuthFailed: it refuses the key. ProviderError: the check failed.
-        """
+        """Check a key by asking for the list of models. Raises AuthFailed when it is refused, ProviderError."""
         profile = self._profiles.get(provider) or ModelProfile()
         if profile.kind in CLOUDS:
             # Clouds have no list of models; the first answer shows whether the key works.

@@ -1,7 +1,4 @@
-"""Reading JSON of any shape without errors, and limits on the size of answers.
-
-A missing value, or one of another type, reads as empty.
-"""
+"""Reading JSON of any shape without errors, a missing or wrong value as empty; limits on the size of answers."""
 
 from __future__ import annotations
 
@@ -120,10 +117,8 @@ _strict = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
 
 
 def arguments(value: object) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of a call as an object, and the text that could not be parsed.
-
-    Servers send them as a string, as a string in a string, or as the object itself; nothing, or null, means none.
-    """
+    """Return the arguments of a call as an object, and the text that could not be parsed. Servers send them as a
+    string, as a string in a string, or as the object; nothing, or null, means none."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value)), None
     if value is None or (isinstance(value, str) and not value.strip()):

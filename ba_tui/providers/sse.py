@@ -1,7 +1,4 @@
-"""Server-sent events: from the bytes of a response, in pieces of any size, to chunks.
-
-A ReplyBuilder of anthropic or openai_compat interprets the events.
-"""
+"""Server-sent events: from the bytes of a response, in pieces of any size, to chunks."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ DONE = "[DONE]"
 GRACE = 0.5
 """Seconds that a server may take to end a body after its last event, so that the connection can be used again."""
 REST, WAITED, SMALL = 0.05, 0.002, 4_096
-"""Seconds of rest after a read that had to wait and returned little. Reading a body costs more than a few words do, and
-users read more slowly."""
+"""Seconds of rest after a read that waited and returned little: reading costs more, and users read more slowly."""
 SLICE, PAUSE = 0.008, 0.002
 """Seconds of work on events, and of the pause after them for keys and signals."""
 LINE = 64
@@ -174,10 +170,7 @@ def _take(body: bytes, assembly: ReplyBuilder, service: ModelService) -> None:
 
 class _Arrivals:
     """The pieces of a body, with limits: RESPONSE bytes, a line end every ``idle`` seconds, and words from time to
-    time.
-
-    A body may arrive word by word: then it is read less often.
-    """
+    time. A body that arrives word by word is read less often."""
 
     def __init__(self, body: AsyncIterator[bytes], host: str, idle: float) -> None:
         self._body = body
@@ -276,10 +269,8 @@ class _Arrivals:
 def _apply(
     events: Iterable[tuple[str, str]], assembly: ReplyBuilder, *, torn: bool = False
 ) -> Generator[ReplyChunk | None, None, None]:
-    """Return the chunks of ``events``; None where other tasks should have their turn.
-
-    ``torn``: nothing follows, so invalid JSON is the beginning of an event.
-    """
+    """Return the chunks of ``events``; None where other tasks should have their turn. ``torn``: nothing follows, so
+    invalid JSON is the beginning of an event."""
     begin = time.monotonic()
     for name, text in events:
         if time.monotonic() - begin > SLICE:

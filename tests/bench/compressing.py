@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from ba_tui.context.compression.extract import extract
-from ba_tui.providers.tokens.counter import DynamicTokenCounter
+from ba_tui.providers.token_counter import DynamicTokenCounter
 from tests.bench.figures import Effort, Figure, median
 from tests.eval.compression.stories import Story, stories
 

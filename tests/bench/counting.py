@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ba_tui.core.messages import Message, user
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, estimate_tokens
-from ba_tui.providers.tokens.encodings import Encodings
+from ba_tui.providers.token_counter import DynamicTokenCounter, estimate_tokens
+from ba_tui.providers.token_encodings import Encodings
 from tests.bench.figures import Effort, Figure, median
 
 MESSAGES = 10_000

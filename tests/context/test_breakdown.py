@@ -18,8 +18,8 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.results import ActiveSkill, ToolResult, failure
 from ba_tui.core.tool import Call, Tool
 from ba_tui.core.transcript import Transcript
-from ba_tui.providers.tokens.calibration import TokenCalibration, Tokens
-from ba_tui.providers.tokens.registry import encoders_of
+from ba_tui.providers.token_calibration import TokenCalibration, Tokens
+from ba_tui.providers.token_counter import encoders_of
 from ba_tui.resources import places
 from ba_tui.skills.activation import MARK
 from ba_tui.skills.active import active_skills

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_tui.context.compression.compressor import Case, SummaryBudget, choose
-from ba_tui.context.compression.fact_check import completed, left_out
+from ba_tui.context.compression.notes import completed, left_out
 from ba_tui.context.compression.summarize import Summarizer, SummaryCache, Writer, digest, record
 from ba_tui.core.errors import ProviderError
 from ba_tui.core.messages import Image, Message, Text, ToolOutput, ToolUse, reminder, user

@@ -20,7 +20,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.feature import Feature, OpenFeature, known_features
-from ba_tui.providers.tokens.calibration import TokenCalibration, Tokens
+from ba_tui.providers.token_calibration import TokenCalibration, Tokens
 from ba_tui.tools.registry import Registry
 from tests.turns.test_loop import echo, tool
 

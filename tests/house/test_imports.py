@@ -32,7 +32,7 @@ LATER = {
     "ba_tui.features.mcp.setup",
     "ba_tui.plotting",
     "ba_tui.context.compression.extract",
-    "ba_tui.context.compression.fact_check",
+    "ba_tui.context.compression.strategies",
     "ba_tui.permissions.shell.simple_commands",
     "ba_tui.permissions.shell.judgement",
     "ba_tui.permissions.shell.walker",

@@ -125,6 +125,12 @@ def test_a_cloud_is_looked_at_without_asking_it(tmp_path: Path, ba_home: Path, e
     assert (found["cloud"].state, found["endpoint"].state) == ("ok", "ok")
 
 
+def test_a_local_model_needs_no_key_and_no_endpoint(tmp_path: Path, ba_home: Path) -> None:
+    found = findings(tmp_path, ba_home, "model: files/m.gguf\nproviders:\n  files: {kind: local}\n")
+    assert found["model"].text.startswith(("files/m.gguf", "Local models need xllamacpp"))
+    assert {"key", "endpoint"}.isdisjoint(found)
+
+
 def test_a_model_of_no_provider_is_told(tmp_path: Path, ba_home: Path) -> None:
     found = findings(tmp_path, ba_home, "model: grok\n")
     assert "'grok' names no provider" in found["model"].text

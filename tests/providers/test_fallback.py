@@ -10,7 +10,7 @@ from ba_tui.core.errors import RateLimited, ServerOverloaded, UsageError
 from ba_tui.core.events import MessageRestarted, Notice, Retrying
 from ba_tui.core.messages import user
 from ba_tui.core.provider import ModelInfo, ModelRequest, Provider
-from ba_tui.providers.pipeline import REST, FallbackModel, Retries, RetryLimits
+from ba_tui.providers.pipeline import REST, FallbackModel, Retries
 from ba_tui.providers.scripted import ScriptedProvider, ScriptFailure, Step
 from tests.providers.conftest import collect, until_error
 
@@ -28,7 +28,7 @@ class World:
         self.now = 0.0
         self.made: list[str] = []
         self.other = other
-        main = Retries(ScriptedProvider(own), limits=RetryLimits(overloads=after), sleep=no_sleep)
+        main = Retries(ScriptedProvider(own), overloads=after, sleep=no_sleep)
         self.provider = FallbackModel(main, "test/other", self.make, lambda: self.now)
 
     def make(self, name: str) -> Provider:

@@ -9,9 +9,9 @@ import pytest
 from ba_tui.core.events import Retrying
 from ba_tui.core.messages import Usage, user
 from ba_tui.core.provider import ModelRequest
-from ba_tui.providers.pipeline import Retries, RetryLimits
+from ba_tui.providers.access import RateLimit, RateLimits
+from ba_tui.providers.pipeline import Retries
 from ba_tui.providers.scripted import ScriptedProvider, Step
-from ba_tui.providers.slots import RateLimit, RateLimits
 from ba_tui.settings import ModelProfile
 from tests.providers.conftest import collect
 
@@ -91,9 +91,7 @@ def test_the_limit_that_waits_longest_is_named_and_a_request_that_waits_is_not_c
 async def test_a_wait_is_announced_and_then_the_request_goes():
     clock = Clock()
     rate = limit(clock, requests=1)
-    provider = Retries(
-        ScriptedProvider([Step(say="One."), Step(say="Two.")]), limits=RetryLimits(rate), sleep=clock.sleep
-    )
+    provider = Retries(ScriptedProvider([Step(say="One."), Step(say="Two.")]), rate=rate, sleep=clock.sleep)
     await collect(provider.stream(ASK))
     waiting, *answer = await collect(provider.stream(ASK))
     assert isinstance(waiting, Retrying)
@@ -106,7 +104,7 @@ async def test_the_tokens_of_an_answer_count():
     clock = Clock()
     rate = limit(clock, tokens=100)
     steps = [Step(say="One.", usage=Usage(150, 0)), Step(say="Two.")]
-    provider = Retries(ScriptedProvider(steps), limits=RetryLimits(rate), sleep=clock.sleep)
+    provider = Retries(ScriptedProvider(steps), rate=rate, sleep=clock.sleep)
     await collect(provider.stream(ASK))
     await collect(provider.stream(ASK))
     assert clock.slept == [pytest.approx(30.6)]
@@ -114,7 +112,7 @@ async def test_the_tokens_of_an_answer_count():
 
 async def test_a_wait_ends_with_a_cancel():
     rate = limit(Clock(), requests=1)
-    provider = Retries(ScriptedProvider([Step(say="One."), Step(say="Two.")]), limits=RetryLimits(rate))
+    provider = Retries(ScriptedProvider([Step(say="One."), Step(say="Two.")]), rate=rate)
     await collect(provider.stream(ASK))
     waiting = asyncio.ensure_future(collect(provider.stream(ASK)))
     await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from ba_tui.core.errors import AuthFailed, ConnectionLost, RateLimited, ServerOv
 from ba_tui.core.events import MessageRestarted, Retrying, TextDelta
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelRequest, Provider, ReplyChunk
-from ba_tui.providers.pipeline import Backoff, FallbackModel, Retries, RetryLimits
+from ba_tui.providers.pipeline import Backoff, FallbackModel, Retries
 from ba_tui.providers.scripted import ScriptedProvider, ScriptFailure, Step
 from tests.loopback import Answer, ModelServer, Status
 from tests.providers.conftest import Connect, collect, until_error
@@ -96,7 +96,7 @@ BUSY, LIMITED = Step(error=ScriptFailure("overloaded", "Too busy.")), Step(error
 )
 async def test_so_many_overloads_in_a_row_end_it(most: int, steps: list[Step], attempts: int) -> None:
     """``attempts``: how many are made before its error is raised; 0 when an answer comes."""
-    provider = Retries(ScriptedProvider(steps), limits=RetryLimits(overloads=most), sleep=Clock().sleep)
+    provider = Retries(ScriptedProvider(steps), overloads=most, sleep=Clock().sleep)
     chunks, error = await until_error(provider.stream(ASK))
     waits = [chunk.attempt for chunk in chunks if isinstance(chunk, Retrying)]
     if attempts:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ba_tui.providers.tokens.registry import EncoderConfig
+from ba_tui.providers.token_counter import EncoderConfig
 from ba_tui.settings import Settings, read_document
 from ba_tui.settings.plain import NotPlain, adapter, build
 

@@ -1,7 +1,4 @@
-"""When a conversation is compressed and by which strategy, and how full the window is afterwards.
-
-The strategies are in ``strategies``. A prompt that a provider refuses as too long is compressed by ``shorten``.
-"""
+"""The context window of one agent: when its conversation is compressed, by which strategy, and how full it is then."""
 
 from __future__ import annotations
 
@@ -11,12 +8,14 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ba_tui.context.compression.gauge import Gauge, uncounted
 from ba_tui.context.compression.rounds import Compression, Keep, is_compressed, opening, turn_start
-from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary
+from ba_tui.context.compression.summarize import NOTHING, Bill, NoSummary, Summarizer, Summary, SummaryCache, Writer
 from ba_tui.context.reminders import without_stale
+from ba_tui.context.system_prompt import PromptNotes
 from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import ProviderError, UsageError
 from ba_tui.core.events import Compressed, Event, Notice, Steered
@@ -27,6 +26,12 @@ from ba_tui.core.tool import Tool
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
+from ba_tui.providers.access import ProviderAccess
+from ba_tui.providers.agent_model import AgentModel, SmallModel
+from ba_tui.providers.token_calibration import TokenCalibration, Tokens
+from ba_tui.providers.token_counter import Pixels
+from ba_tui.resources import UserFolders, bundled
+from ba_tui.settings import Settings
 from ba_tui.settings.sections.models import CompressionSettings
 
 if TYPE_CHECKING:
@@ -182,7 +187,6 @@ class Compressor(Interceptor):
         branch.emit(done)
 
     async def undo(self, branch: Branch) -> None:
-        """See core.ports.context.Condenser."""
         events = await self._context.events()
         back = await asyncio.to_thread(_strategies().undone, events, branch.transcript)
         if back is None:
@@ -196,8 +200,7 @@ class Compressor(Interceptor):
         branch.emit(Compressed(messages, "undo", before, after, bill.cost, kept, start, used, bill.estimate))
 
     async def rescue(self, messages: Sequence[Message], words: str) -> Compressed | None:
-        """Compress ``messages``, which a provider refused as too long in these ``words``. Returns None when nothing
-        helps."""
+        """Compress ``messages``, which a provider refused in these ``words`` as too long; None when nothing helps."""
         self._context.gauge.learn(words)
         name, transcript = self._owner(messages)
         if await self._context.veto("auto", ""):
@@ -275,8 +278,7 @@ class Compressor(Interceptor):
         return Task(messages, starts, transcript.todos, trigger, focus, used, ratio, target, limit)
 
     def _way(self, task: Task) -> tuple[Way, Split | None]:
-        """Return the strategy, and the parts of the conversation for a summary; None where everything is too new for
-        one."""
+        """Return the strategy, and the parts of the conversation for a summary; None where everything is too new."""
         summarizer, count = self._context.summarizer, self._context.gauge.count
         keep = Keep(self._choices.keep_rounds, task.starts)
         room = task.target - self._choices.summary_tokens
@@ -415,3 +417,66 @@ def _kept(parts: Split, summary: Summary) -> str:
     rounds = f"the last {parts.keep + 1} rounds" if parts.keep else "the running round"
     facts = f" with {summary.added} fact{'s' * (summary.added != 1)} added" if summary.added else ""
     return f"a summary{facts}, and {rounds} word for word"
+
+
+SUMMARIES = "summaries"
+
+
+@frozen
+class WindowSources:
+    """The parts that the windows of all agents of a session share. ``encoders``: files of token counts; ``pixels``
+    gives width and height of a picture; ``veto``, ``notes`` and ``history`` are for the compressor."""
+
+    settings: Settings
+    access: ProviderAccess
+    where: UserFolders
+    budget: SummaryBudget
+    encoders: Sequence[Path]
+    calibration: TokenCalibration
+    pixels: Pixels
+    notes: PromptNotes
+    history: Callable[[], Awaitable[Sequence[Event]]]
+    veto: Callable[[str, str], Awaitable[str | None]] = no_veto
+
+
+class AgentWindow:
+    """Counts tokens and compresses for one agent. ``system`` and ``tools`` are in every request; ``recalling`` returns
+    the tools that are listed once notes replace earlier rounds."""
+
+    def __init__(
+        self,
+        shared: WindowSources,
+        model: AgentModel,
+        system: str,
+        tools: Callable[[], Sequence[Tool]],
+        recalling: Callable[[], Sequence[Tool]],
+    ) -> None:
+        settings = shared.settings.compression
+        self.tokens = Tokens(model.info, shared.encoders, shared.calibration, shared.pixels)
+
+        def fixed() -> int:
+            prompt, listed = model.request_head(system, tools())
+            return self.tokens.text(prompt) + self.tokens.count_tools(listed)
+
+        def size() -> int:
+            prompt, listed = model.request_head(system, tools())
+            shown = (f"{tool.name}{tool.description}{tool.input_schema}" for tool in listed)
+            return sum(len(text.encode()) for text in (prompt, *shown))
+
+        self.gauge = Gauge(model.info, fixed, self.tokens.count, model.longest, size)
+        # Twice the cap: some models reason before they write.
+        self._summaries = SmallModel(shared.access, model.info, 2 * settings.summary_tokens)
+        prompt = (bundled("config") / "prompts" / "compaction.md").read_text(encoding="utf-8")
+        cache = SummaryCache(shared.where.cache / SUMMARIES, settings.cache_size, settings.cache_hours)
+        writer = Writer(self._summaries.model, self._summaries.provider, prompt)
+        summarizer = Summarizer(writer, settings, cache, self.tokens.count)
+        self.compressor = Compressor(
+            settings,
+            CompressorContext(
+                self.gauge, summarizer, shared.budget, shared.veto, shared.notes.again, shared.history, recalling
+            ),
+        )
+
+    async def close(self) -> None:
+        await self.compressor.close()
+        await self._summaries.close()

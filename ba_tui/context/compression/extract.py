@@ -1,13 +1,10 @@
-"""Compression by rules: old bulky observations become stubs, old rounds become notes. No model is asked.
-
-``facts`` and ``notes`` decide what the notes say.
-"""
+"""Compression by rules: old bulky observations become stubs, old rounds become notes. No model is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from ba_tui.context.compression.keywords import KnownWords
@@ -197,8 +194,7 @@ class TailShortening:
         return self.count([item.alone]) - self.count([output_message(smaller)])
 
     def _parted(self, room: int) -> tuple[list[Round], list[Round]]:
-        """Return which rounds must become notes, and which stay: as many of the last steps as fit without
-        their bulk."""
+        """Return which rounds must become notes, and which stay: the last steps that fit without their bulk."""
         messages = flat(self.rounds)
         sizes = [self.count([message]) for message in messages]
         left = _Left(room, max(NEAR, int(room * REACH)))
@@ -259,17 +255,12 @@ def flat(rounds: Sequence[Round]) -> list[Message]:
 
 def _again(rounds: Sequence[Round], messages: Sequence[Message]) -> tuple[Round, ...]:
     """Return ``messages``, which replace those of ``rounds``, in the same rounds."""
-    found: list[Round] = []
-    place = 0
-    for item in rounds:
-        found.append(Round(item.number, tuple(messages[place : place + len(item.messages)])))
-        place += len(item.messages)
-    return tuple(found)
+    rest = iter(messages)
+    return tuple(Round(item.number, tuple(islice(rest, len(item.messages)))) for item in rounds)
 
 
 ROOMY = 2_000
-"""Tokens up to which the last steps have priority over user texts of earlier rounds: the work can't continue without
-them."""
+"""Tokens up to which the last steps have priority over earlier user texts: the work can't continue without them."""
 REFERENCE = 120
 """Tokens of notes that only say what is missing."""
 SPARE = 0.1
@@ -304,7 +295,7 @@ class _Extraction:
             return stubbed
         self.uses = StringUses(self.messages, read(parts.earlier).strings)
         words = int(self.target * WORDS_SHARE)
-        least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - _length(tail)]))
+        least = min(self.target // NOTES_SHARE, self.count(self.messages[: len(self.messages) - len(flat(tail))]))
         shortening = TailShortening(tuple(tail), self.target, self.target / total, self.target - least, self.count)
         kept = shortening.run()
         notes = self._notes(parts.earlier, old, kept)
@@ -342,8 +333,7 @@ class _Extraction:
         return Compression(tuple(result), turn_start(result, self.keep.starts), ", ".join(said), tuple(cut))
 
     def _old_stubbed(self, old: Sequence[Round], offset: int, total: int) -> Compression | None:
-        """Return the first attempt, in which only bulky observations of old rounds are cut; None when that is not
-        enough."""
+        """Return the first attempt, which cuts bulky observations of old rounds only; None when that is not enough."""
         found = observations(old, offset)
         if not found:
             return None
@@ -358,12 +348,5 @@ class _Extraction:
             result = with_stubs(self.messages, cut)
             if self.count(result) <= self.target:
                 titles = [item.title for item in found]
-                return self._done(result, titles, len(self._all(result)), noted=False)
+                return self._done(result, titles, len(rounds_of(result, self.keep.starts).rounds), noted=False)
         return None
-
-    def _all(self, messages: Sequence[Message]) -> Sequence[Round]:
-        return rounds_of(messages, self.keep.starts).rounds
-
-
-def _length(rounds: Sequence[Round]) -> int:
-    return sum(len(item.messages) for item in rounds)

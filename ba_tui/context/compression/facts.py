@@ -1,8 +1,4 @@
-"""The content of old rounds as single facts with a score: a sentence, a call with its outcome, a line of output, a
-file.
-
-``notes`` chooses facts and writes them down.
-"""
+"""The content of old rounds as single facts with a score: a sentence, a call with its outcome, a line, a file."""
 
 from __future__ import annotations
 
@@ -59,8 +55,7 @@ LONGEST = 300
 """Characters of one fact; longer ones are split."""
 NOVEL = 0.6
 ANSWERING, TELLING = 3.5, 9.0
-"""Factors on a sentence of an answer compared with one on the way to it, and on an informative one with a figure, a
-name or a reason."""
+"""Factors on a sentence of an answer, and on one with a figure, a name or a reason; 1 for one on the way to it."""
 SCANNED = 200_000
 """Characters of a lost text that are searched, half from either end."""
 INSTRUCTING = 5.0

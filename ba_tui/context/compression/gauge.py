@@ -51,8 +51,7 @@ class Gauge:
         self._longest = longest or (lambda: model().max_output)
         self._told: dict[str, int] = {}
         self._tail: tuple[tuple[Message, ...], int] = ((), 0)
-        """The messages since the last answer at the last call, and their tokens: it is called several times before each
-        request."""
+        """The messages since the last answer at the last call, and their tokens: each request asks several times."""
         self._own: dict[str, tuple[int, Message, int]] = {}
         """By the first message of a conversation: a position, its message, and our count up to there."""
         self.fixed = fixed
@@ -70,7 +69,8 @@ class Gauge:
         a conversation does not wait: a token has a byte or more."""
         if self._size is None or not _plain(messages):
             return False
-        return self._size() + _bytes(messages) + HIDDEN < share * self.room
+        size = self._size() + sum(len(message.text.encode()) for message in messages)
+        return size + HIDDEN < share * self.room
 
     def used(self, messages: Sequence[Message]) -> int:
         """Return the tokens of a request with ``messages``."""
@@ -130,10 +130,6 @@ def _plain(messages: Sequence[Message]) -> bool:
     """Whether they are few, and text only."""
     blocks = (block for message in messages[: FEW + 1] for block in message.blocks)
     return len(messages) <= FEW and all(isinstance(block, Text) for block in blocks)
-
-
-def _bytes(messages: Sequence[Message]) -> int:
-    return sum(len(message.text.encode()) for message in messages)
 
 
 def uncounted(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from math import log2
 from typing import NamedTuple
@@ -14,23 +14,7 @@ from typing import NamedTuple
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 
-
-@frozen
-class KeywordPatterns:
-    """Patterns for prose, compiled at their first use: they would slow the start."""
-
-    standing: re.Pattern[str]
-    decision: re.Pattern[str]
-    todo: re.Pattern[str]
-    trouble: re.Pattern[str]
-    outcome: re.Pattern[str]
-    figure: re.Pattern[str]
-    date: re.Pattern[str]
-    path: re.Pattern[str]
-    name: re.Pattern[str]
-
-
-_STANDING = r"""
+_STANDING = regex(r"""(?ix)
     \b(?:always|never|from\ now\ on|in\ future|going\ forward|do(?:\ not|n[’']t)|must(?:\ not|n[’']t)?|make\ sure
     |remember|keep\ in\ mind|prefer|please\ (?:use|keep|write|answer|reply|avoid|do\ not|don[’']t)|only\ (?:use|ever)
     |under\ no\ circumstances|every\ time|whenever|no\ matter\ what|at\ all\ times|without\ (?:asking|my)
@@ -38,31 +22,31 @@ _STANDING = r"""
     |not\ allowed|off\ limits|leave\ .{1,40}\ alone|stick\ to|hands\ off|has\ to\ stay|should\ (?:always|never|not))\b
     |请(?:始终|总是|一直|务必|用|使用|不要|别|记住|以后|先)|以后|今后|从现在起|永远|务必|切勿|不要|不许|不得|别再|必须|一律
     |始终|记住|我(?:是|叫|的名字)|每次|只(?:能|用|要)|禁止|统一用|凡是
-"""
-_DECISION = r"""
+""")
+_DECISION = regex(r"""(?ix)
     \b(?:decid\w*|decision|chose\w*|choos\w*|opt(?:ed|ing)?\ for|(?:go|going|went)\ (?:with|for)|settled?\ on
     |instead\ of|rather\ than|because|since\ the|so\ that|the\ reason|therefore|trade-?off|agreed|picked
     |switch(?:ed|ing)?\ to|drop(?:ped)?\ the\ idea|rejected|ruled\ out|in\ favou?r\ of|why)\b
     |决定|选(?:择|用|定)|采用|改用|而不是|因为|由于|原因|所以|因此|放弃|否决|商定|定为|换成|理由
-"""
-_TODO = r"""
+""")
+_TODO = regex(r"""(?ix)
     \b(?:to-?do|next\ step|still\ (?:to|need|open|missing)|remain(?:s|ing)|left\ to\ do|not\ yet|later|follow-?up
     |open\ question|waiting\ (?:for|on)|blocked|before\ (?:we|the)\ release|deadline|due
     |by\ (?:Monday|Tuesday|Wednesday|Thursday|Friday))\b
     |待办|还(?:要|需|没)|未完成|接下来|下一步|剩下|尚未|稍后|等待|截止|之前完成
-"""
-_TROUBLE = r"""
+""")
+_TROUBLE = regex(r"""(?ix)
     \b(?:\w*error|\w*exception|fail(?:ed|s|ure|ing)?|fatal|traceback|panic|denied|refused|timed?\ out|timeout|broken
     |crash\w*|cannot|can[’']t|unable|not\ found|missing|invalid|conflict\w*|warning)\b
     |错误|失败|异常|报错|无法|超时|拒绝|崩溃|不存在
-"""
-_OUTCOME = r"""
+""")
+_OUTCOME = regex(r"""(?ix)
     \b(?:total|result\w*|found|turns?\ out|root\ cause|caused?\ by|conclu\w+|in\ short|summary|confirmed|measured
     |equals?|answer|mean|median|average|rate|grew|rose|fell|peak\w*|highest|lowest|owner|owned|responsible|contact|version
     |done|fixed|finished|works|passed|deployed|released|renamed|moved|called|named|key\ (?:fact|point|finding))\b
     |结论|结果|总(?:计|共|额)|合计|平均|发现|原来|根本原因|已(?:完成|修复|部署|改)|最高|最低|负责|版本|增长|下降|占比|联系
-"""
-_FIGURE = r"""
+""")
+_FIGURE = regex(r"""(?x)
     [$€£¥\d](?:(?<=[$€£¥])\ ?\d|(?<=\d)(?<![\d.,].)[\d.,\ ]*+(?:
     %|‰|[kKMGT]i?B\b|[kMG]?Hz\b|ms\b|µs\b|s\b|min\b|h\b|kg\b|g\b|km\b|m²|°C
     |px\b|x\b
@@ -70,41 +54,23 @@ _FIGURE = r"""
     |percent|points?|times|million|billion|thousand|EUR|USD|GBP|CNY|RMB|tons?|units?|pods?|nodes?|replicas?|retries
     |items?)\b
     |[万亿千百]?(?:元|个|条|行|人|次|天|年|月|小时|分钟|秒|台|件|吨|公里|米|倍|名|份|户|家|笔|页)))
-"""
-_DATE = r"""
+""")
+_DATE = regex(r"""(?x)
     \b\d{4}-\d{2}(?:-\d{2})?\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|\b\d{1,2}:\d{2}\b
     |\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?\ \d{1,4}\b
     |\b\d{1,2}\.?\ (?:January|February|March|April|May|June|July|August|September|October|November|December)\b
     |\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\bQ[1-4]\b
     |\d{1,4}\ ?年|\d{1,2}\ ?月\ ?\d{1,2}|[周星期]{1,2}[一二三四五六日天]
-"""
-_PATH = r"""
+""")
+_PATH = regex(r"""(?x)
     https?://\S+|(?:[\w.~-]+/|/)[\w.-]+|\b[\w-]+\.(?:[a-z]{1,5}\d?|[A-Z]{2,4})\b|@[\w-]+\.\w+|\b[A-Z]\w*-\d+\b
-"""
-_NAME = r"""
+""")
+_NAME = regex(r"""(?x)
     (?<=[a-z,:(]\ )[A-Z][a-zà-ÿ’'-]+\ [A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof)\.?\ [A-Z]
     |\b(?:named|called|by|from|with|ask|tell|to|contact|owner(?:\ is)?|is)\ [A-Z][a-zà-ÿ]+\b
     |[\u4e00-\u9fff]{1,4}(?:先生|女士|老师|经理|总监|工程师|主任|公司|部门|团队)
     |(?:叫|姓|负责人|联系人|同事|客户|供应商)[\u4e00-\u9fff：:]{2,5}|[“"`'「《][^“”"`'」》]{2,40}[”"`'」》]
-"""
-
-
-@cache
-def keyword_patterns() -> KeywordPatterns:
-    loose = re.VERBOSE | re.IGNORECASE
-    return KeywordPatterns(
-        standing=re.compile(_STANDING, loose),
-        decision=re.compile(_DECISION, loose),
-        todo=re.compile(_TODO, loose),
-        trouble=re.compile(_TROUBLE, loose),
-        outcome=re.compile(_OUTCOME, loose),
-        figure=re.compile(_FIGURE, re.VERBOSE),
-        date=re.compile(_DATE, re.VERBOSE),
-        path=re.compile(_PATH, re.VERBOSE),
-        name=re.compile(_NAME, re.VERBOSE),
-    )
-
-
+""")
 _BAD = regex(r"rror|ERROR|raceback|FAIL|ailed|atal|anic|xception|enied|refused|timeout|CRITICAL|错误|失败|异常|超时")
 _TELLING = regex(
     r"otal|ean|edian|assed|esult|rows|ersion|arning|WARN|p95|p99|score|rate|ummary|owner|TODO|FIXME|note|NOTE"
@@ -137,40 +103,39 @@ _ASCII_DIGITS = bytes.maketrans(b"0123456789", b"0000000000")
 
 def prose_score(text: str) -> float:
     """Return the part of a sentence's score that its words give."""
-    known = keyword_patterns()
     score = 0.0
-    if known.decision.search(text):
+    if _DECISION.search(text):
         score += 3.0
-    if known.todo.search(text):
+    if _TODO.search(text):
         score += 1.5
-    if known.trouble.search(text):
+    if _TROUBLE.search(text):
         score += 1.5
-    if known.outcome.search(text):
+    if _OUTCOME.search(text):
         score += 1.5
-    if known.figure.search(text):
+    if _FIGURE.search(text):
         score += 2.0
     elif _NUMBER.search(text):
         score += 1.6
     elif masked(text) != text:
         score += 0.8
     score += min(FIGURES, 2.0 * max(0, len(_NUMBER.findall(text)) - 1))
-    if known.date.search(text):
+    if _DATE.search(text):
         score += 1.2
-    if known.path.search(text):
+    if _PATH.search(text):
         score += 1.2
-    if known.name.search(text):
+    if _NAME.search(text):
         score += 1.5
     return score
 
 
 def is_instruction(text: str) -> bool:
     """Return True when ``text`` of the user sounds like an instruction for more than its round."""
-    return len(text) <= 600 and keyword_patterns().standing.search(text) is not None
+    return len(text) <= 600 and _STANDING.search(text) is not None
 
 
 def decided(text: str) -> bool:
     """Return True when ``text`` sounds like a decision, or the reason for one."""
-    return keyword_patterns().decision.search(text) is not None
+    return _DECISION.search(text) is not None
 
 
 def line_score(line: str) -> float:
@@ -179,8 +144,7 @@ def line_score(line: str) -> float:
 
 
 def shaped_score(line: str, shape: str, *, program: bool) -> float:
-    """Return the same for a known ``shape``, and whether it looks like a line of a ``program``. Fast, because there are
-    many lines."""
+    """Return the same for a known ``shape``; ``program``: it looks like code. Fast, because there are many lines."""
     if program:
         # In programs, lines that raise or catch errors matter, and names of tickets.
         named = TICKET if "-" in line and _TICKET.search(line) else 0.0
@@ -194,7 +158,7 @@ def shaped_score(line: str, shape: str, *, program: bool) -> float:
         score += 1.5
     if shape != line:
         score += 0.4
-        if keyword_patterns().figure.search(line):
+        if _FIGURE.search(line):
             score += 0.8
     if "://" in line:
         score += 0.6
@@ -267,8 +231,7 @@ class _Look(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def _look(line: str) -> _Look:
-    """Return the properties of a line alone. The same lines are analysed for facts, for stubs and for the
-    newest steps."""
+    """Return the properties of a line alone. Facts, stubs and the newest steps need the same lines."""
     return _Look(body(line)[:_BEGINNING].translate(_FORM), masked(line), code(line))
 
 

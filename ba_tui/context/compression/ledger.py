@@ -75,8 +75,7 @@ class RankedString(NamedTuple):
 
 @dataclass(slots=True)
 class _Uses:
-    """Uses of one string: in how many texts the model wrote or only read it, the fewest strings beside it, and the
-    position of the last message with it."""
+    """Uses of a string: texts in which the model wrote or read it, the fewest beside it, its last message."""
 
     kind: StringKind
     wrote: int = 0

@@ -1,7 +1,4 @@
-"""A conversation as rounds, and the result of a compression.
-
-A round is a prompt and all messages after it, numbered as in the tool recall.
-"""
+"""A conversation as rounds, a prompt and all after it, numbered as in the tool recall; the result of a compression."""
 
 from __future__ import annotations
 

@@ -46,8 +46,7 @@ class Split:
 
 @frozen
 class SummaryDraft:
-    """A summary of ``parts.source`` that is being written. ``replaced``: the ids of the messages in its place
-    until then."""
+    """A summary of ``parts.source`` being written. ``replaced``: ids of the messages in its place until then."""
 
     task: asyncio.Task[Summary]
     replaced: tuple[str, ...]
@@ -75,8 +74,7 @@ def split(messages: Sequence[Message], keep: Keep, target: int, count: Count) ->
 def with_summary(
     summary: Summary, todos: Sequence[Todo], source: Sequence[Message], starts: Mapping[str, int]
 ) -> Notes:
-    """Return notes with ``summary`` and what no summary may lose: the user's texts in ``source``, and the
-    open todos."""
+    """Return notes with ``summary`` and what none may lose: the user's texts in ``source``, and the open todos."""
     notes = _texts(rounds_of(source, starts))
     last = max((text.round for text in notes.texts), default=1)
     left = [Fact("todo", last, -1, todo.content, 0.0) for todo in todos if not todo.done]
@@ -243,8 +241,7 @@ def uncompressed(events: Sequence[Event], agent: str = "main") -> Transcript | N
 
 
 def undone(events: Sequence[Event], now: Transcript) -> tuple[tuple[Message, ...], int] | None:
-    """Return the messages without the last compression, and where the running turn begins; None when nothing
-    changes."""
+    """Return the messages without the last compression, and where the running turn begins; None if nothing changes."""
     earlier = uncompressed(events, now.agent)
     if earlier is None or [message.id for message in earlier.messages] == [message.id for message in now.messages]:
         return None

@@ -1,5 +1,4 @@
-"""Cutting: bulky observations become stubs with their most informative lines, and as a last resort messages are
-removed."""
+"""Cutting: bulky observations become stubs of their main lines; as a last resort messages are removed."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from ba_tui.context.compression.user_text import (
     ASKING,
     UserText,
     is_answer,
+    size,
     split_answer,
     texts_in,
     texts_of,
@@ -58,8 +58,7 @@ class CutResult:
 
 @frozen
 class Observation:
-    """A bulky result, or a long user text: its position, its content, and its size in bytes. ``span``: its number of
-    blocks; ``bad``: the call failed."""
+    """A bulky result or a long user text, with its size in bytes. ``span``: its blocks; ``bad``: the call failed."""
 
     message: int
     block: int
@@ -90,8 +89,7 @@ def blocks_of(output: ToolOutput | UserText) -> tuple[Block, ...]:
 
 
 def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = False) -> list[Observation]:
-    """Return the bulky results in ``rounds``, oldest first; the first message has the position ``offset``. With
-    ``words`` also long user texts."""
+    """Return the bulky results, and with ``words`` user texts; ``offset``: the position of the first message."""
     found: list[Observation] = []
     place = offset
     for item in rounds:
@@ -100,12 +98,12 @@ def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = Fals
             for index, block in enumerate(message.blocks):
                 if isinstance(block, ToolUse):
                     calls[block.id] = block
-                elif isinstance(block, ToolOutput) and (size := _size(block)) > BULKY:
+                elif isinstance(block, ToolOutput) and (bytes_ := _size(block)) > BULKY:
                     call = calls.get(block.tool_use_id)
                     name = f"{call.name} {target(call)}".strip() if call else "a call"
                     if words or call is None or not is_answer(call, block):
                         bad = failed(block, call)
-                        found.append(Observation(place, index, item.number, name, size, block, bad=bad))
+                        found.append(Observation(place, index, item.number, name, bytes_, block, bad=bad))
             if words:
                 for text in written_in(message, item.number, begins=number == 0, calls={}):
                     if text.written.size > LONG:
@@ -116,9 +114,7 @@ def observations(rounds: Sequence[Round], offset: int = 0, *, words: bool = Fals
 
 
 def _size(output: ToolOutput) -> int:
-    if output.content.startswith(MARK):
-        return 0
-    return len(output.content.encode("utf-8", "replace")) + _PICTURE * len(output.attachments)
+    return 0 if output.content.startswith(MARK) else size(output.content) + _PICTURE * len(output.attachments)
 
 
 def stub(found: Observation, room: int, known: KnownWords | None = None) -> ToolOutput | UserText:
@@ -150,7 +146,7 @@ def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -
     seen: set[str] = set()
     left = room
     for _, place in ranked:
-        cost = _bytes(every[place])
+        cost = size(every[place]) + 1
         if cost <= left and every[place].strip() not in seen:
             seen.add(every[place].strip())
             chosen.append(place)
@@ -158,10 +154,6 @@ def _telling(every: list[str], scores: Iterable[tuple[float, int]], room: int) -
         if left < 12:
             break
     return [every[place] for place in sorted(chosen)]
-
-
-def _bytes(line: str) -> int:
-    return len(line.encode("utf-8", "replace")) + 1
 
 
 def known_of(found: Sequence[Observation]) -> KnownWords:
@@ -192,14 +184,12 @@ def replaced(blocks: Sequence[Block], cut: Mapping[int, CutResult]) -> tuple[Blo
 def pictures(rounds: Sequence[Round], offset: int = 0) -> dict[tuple[int, int], CutResult]:
     """Return texts that replace the user's pictures in ``rounds``."""
     found: dict[tuple[int, int], CutResult] = {}
-    place = offset
-    for item in rounds:
-        for message in item.messages:
-            for index, block in enumerate(message.blocks):
-                if isinstance(block, Image):
-                    said = f"A picture ({block.media_type}) of round {item.number} is no longer shown."
-                    found[place, index] = CutResult(reminder(said).blocks)
-            place += 1
+    numbered = ((item.number, message) for item in rounds for message in item.messages)
+    for place, (number, message) in enumerate(numbered, offset):
+        for index, block in enumerate(message.blocks):
+            if isinstance(block, Image):
+                said = f"A picture ({block.media_type}) of round {number} is no longer shown."
+                found[place, index] = CutResult(reminder(said).blocks)
     return found
 
 
@@ -217,10 +207,7 @@ ROOMS = (2_000, 500, 120)
 def fit(
     messages: Sequence[Message], limit: int, count: Count, starts: Mapping[str, int] | None = None
 ) -> tuple[Message, ...]:
-    """Return ``messages``, or as much of them as fits in ``limit`` tokens: at least the last words of the user.
-
-    ``starts``: the numbers of rounds, as in rounds.Keep.
-    """
+    """Return what fits of ``messages`` in ``limit`` tokens: at least the user's last words. ``starts``: see Keep."""
     if count(messages) <= limit:
         return tuple(messages)
     parts = rounds_of(messages, starts)
@@ -238,8 +225,7 @@ def fit(
 def _newest(
     parts: Rounds, messages: Sequence[Message], notes: Notes | None, limit: int, count: Count
 ) -> tuple[Message, ...] | None:
-    """Return as many of the newest of ``messages`` as fit after ``notes``, which say how much of the user's texts is
-    left out."""
+    """Return the newest of ``messages`` that fit after ``notes``, which say how much of the user's is left out."""
     left = limit
     for _ in range(2):
         found = next((part for part in _shorter(messages, left, count) if count(part) <= left), None)
@@ -269,8 +255,7 @@ def _all_cut(parts: Rounds, room: int) -> list[Message]:
 
 
 def _shorter(messages: Sequence[Message], limit: int, count: Count) -> Iterator[Sequence[Message]]:
-    """Return ``messages`` without the oldest rounds, as many as their sizes require; then the last round without its
-    oldest steps."""
+    """Return ``messages`` without the oldest rounds, as many as needed; then the last one without its oldest steps."""
     sizes = [count([message]) for message in messages]
     rest = sum(sizes)
     starts = _starts(messages)

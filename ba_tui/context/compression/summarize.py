@@ -45,8 +45,7 @@ def digest(parts: Iterable[str]) -> str:
 
 
 class SummaryCache:
-    """At most ``size`` summaries in ``folder``, none older than ``hours``. Reads and writes files: call it off the
-    event loop."""
+    """At most ``size`` summaries in ``folder``, none older than ``hours``. Blocks: call it off the event loop."""
 
     def __init__(self, folder: Path, size: int, hours: float, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -111,8 +110,7 @@ class Writer:
 
 @frozen
 class Bill:
-    """The cost of summaries: tokens, and US dollars, None when unknown. ``estimate``: the number for limits where the
-    server reported no usage."""
+    """The cost of summaries in US dollars, None when unknown; ``estimate``: for limits, where no usage was reported."""
 
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
@@ -175,9 +173,9 @@ class Summarizer:
         text, bill = await asyncio.to_thread(self._cache.get, key), NOTHING
         if text is None:
             answer = await self._ask(system, record)
-            bill = _bill(answer, model)
-            if wrong := _unsound(answer):
-                failure = NoSummary(wrong)
+            bill = Bill(answer.usage or Usage(), *charged(model.prices, answer.usage))
+            if answer.calls or not answer.text.strip() or answer.stop == "refusal":
+                failure = NoSummary("The model wrote no summary.")
                 failure.bill = bill
                 raise failure
             text = await asyncio.to_thread(self._clipped, answer.text.strip())
@@ -193,8 +191,7 @@ class Summarizer:
             raise ProviderError(f"No summary came within {self._choices.summary_timeout:g} s.") from None
 
     def _record(self, source: Sequence[Message]) -> str:
-        """Return as much of the record as the model can read: with shorter and shorter results, then without the
-        middle."""
+        """Return as much of the record as the model can read: with shorter results, then without the middle."""
         model = self._writer.model()
         room = int((model.window - self._choices.summary_tokens) * HEADROOM) - self._count([user(self._writer.prompt)])
         text = ""
@@ -208,13 +205,13 @@ class Summarizer:
         return text
 
     def _completed(self, source: Sequence[Message], text: str) -> tuple[str, int]:
-        from ba_tui.context.compression.fact_check import completed  # noqa: PLC0415 - not before there is a summary
+        from ba_tui.context.compression.notes import completed  # noqa: PLC0415 - not before there is a summary
 
         return completed(source, text, self._choices.summary_tokens // 2, self._count)
 
     def _clipped(self, text: str) -> str:
         """Return whole lines up to the limit; facts after it are checked like all others."""
-        if self._count([user(text)]) <= self._choices.summary_tokens:
+        if self._fits(text):
             return text
         low, high = 0, len(text)
         while low < high:
@@ -224,15 +221,6 @@ class Summarizer:
 
     def _fits(self, text: str) -> bool:
         return self._count([user(text)]) <= self._choices.summary_tokens
-
-
-def _bill(answer: Message, model: ModelInfo) -> Bill:
-    return Bill(answer.usage or Usage(), *charged(model.prices, answer.usage))
-
-
-def _unsound(answer: Message) -> str:
-    bad = answer.calls or not answer.text.strip() or answer.stop == "refusal"
-    return "The model wrote no summary." if bad else ""
 
 
 def record(source: Sequence[Message], longest: int) -> str:

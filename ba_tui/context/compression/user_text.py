@@ -137,8 +137,7 @@ def both_ends(text: str, most: int) -> str:
 
 
 def beginning(text: str, room: int) -> str:
-    """Return the beginning of ``text`` in ``room`` bytes, in whole lines where they fill half of it. Empty when it
-    would be blank."""
+    """Return the beginning of ``text`` in ``room`` bytes, in whole lines where they fill half of it; never blank."""
     kept = text[: _fitting(text, room)]
     if len(kept) < len(text) and (end := kept.rfind("\n") + 1) * 2 >= len(kept):
         kept = kept[:end]

@@ -5,14 +5,13 @@ Every start imports this module, so it loads the parsers with the first reply th
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
 import json
 import logging
 import re
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -26,7 +25,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.providers.shapes import arguments, fields, items, text_of
+from ba_tui.providers.shapes import fields, items, text_of
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ KEEP = "For native calls set providers.NAME.tools: native."
 
 
 class CallDetector(ProviderStage):
-    """Uses the vendor's tool API until a reply or an error shows that the model writes its calls, and saves that in
-    ``formats``. From then on requests go through TextTools."""
+    """Uses the vendor's tool API until a reply or an error shows that the model writes its calls; then TextTools."""
 
     def __init__(self, provider: Provider, formats: Formats) -> None:
         super().__init__(provider)
@@ -72,7 +70,6 @@ class CallDetector(ProviderStage):
         await super().close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         if self._text is None and not self._proven and (learnt := self._formats.of(self.model.id)):
             self._write(learnt.form)
         if self._text is None:
@@ -132,13 +129,10 @@ class CallDetector(ProviderStage):
                         yield chunk
 
     def _hearing(self, request: ModelRequest, before: str) -> StreamedReply:
-        from ba_tui.providers.text_calls.known_tools import RequestTools  # noqa: PLC0415
-        from ba_tui.providers.text_calls.text_tools import StreamedReply  # noqa: PLC0415 - most models never need it
-
         if self._known is None or self._known[0] is not request.tools:
-            self._known = (request.tools, RequestTools(request.tools))
+            self._known = (request.tools, _parsers().RequestTools(request.tools))
         stance: Stance = "trusting" if self._proven else "watching"
-        return StreamedReply(self._known[1], stance, self.model, before=before)
+        return _parsers().StreamedReply(self._known[1], stance, self.model, before=before)
 
     def _repaired(self, hearing: StreamedReply, found: ParsedReply, message: Message | None) -> Iterator[ReplyChunk]:
         if not self._proven:
@@ -148,7 +142,6 @@ class CallDetector(ProviderStage):
 
     def _learn(self, form: str, why: str) -> Notice:
         """Ask the model to write its calls from the next request on; return the notice for the user."""
-
         chosen = self._write(form)
         log.info("%s is asked for calls as text (%s): %s", self.model.id, chosen, why)
         saving = asyncio.create_task(asyncio.to_thread(self._formats.learn, self.model.id, Learnt(chosen, why)))
@@ -157,12 +150,15 @@ class CallDetector(ProviderStage):
         return Notice(f"{self.model.id} is asked to write its tool calls as text from now on: {why}.", hint=KEEP)
 
     def _write(self, form: str) -> Form:
-        from ba_tui.providers.text_calls.prompts import as_form  # noqa: PLC0415 - most models never need it
-        from ba_tui.providers.text_calls.text_tools import TextTools  # noqa: PLC0415
+        self._text = _parsers().TextTools(self._provider, form)
+        return self._text.form
 
-        chosen = as_form(form, self.model)
-        self._text = TextTools(self._provider, chosen)
-        return chosen
+
+def _parsers():
+    """Load the parsers of written calls: most models never need them."""
+    from ba_tui.providers.text_calls import text_tools  # noqa: PLC0415
+
+    return text_tools
 
 
 def refuses_tools(error: ProviderError) -> bool:
@@ -186,11 +182,8 @@ class Learnt:
 
 
 class Formats:
-    """The models that write calls as text, with their forms, in a small file. A missing or damaged file counts as
-    empty.
-
-    It is read at the first use. ``learn`` writes to disk.
-    """
+    """The models that write calls as text, with their forms, in a small file, read at the first use. A missing or
+    damaged file counts as empty."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -233,100 +226,30 @@ class Formats:
         return found
 
 
-# A call that a model wrote as text and that no parser took is reported, instead of ending the turn silently. It is
-# never run. Only a call at the end of an answer is one: within an explanation it is an example.
+# A call that was written as text and not made is reported, instead of ending the turn silently. Only a call at
+# the end of an answer is one: within an explanation it is an example.
 
 LONGEST = 60_000
 """Characters at the end of an answer that are searched."""
-STARTS = 40
-"""Possible starts of a JSON value that are tried, from the last one."""
-NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
-ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input", "kwargs")
-_TAIL = regex(r"(?:\s|`{3,}|</?[a-z_:|]+>|<\|[a-z_|]+\|>|[\]}])*\Z", re.IGNORECASE)
+_TAIL = regex(r"(?:\s|`{3,}|</?[a-z_:|]+>|<\|[a-z_|]+\|>|[\]})])*\Z", re.IGNORECASE)
 """Text that models write after a call: the end of a fence, closing tags, special tokens, a bracket too many."""
-_START = regex(r"[\[{]")
-_BEFORE = regex(
-    r"(?:<function=|<invoke name=\"|<tool name=\"|>>>|\[TOOL_CALLS\]|functions\.|Action:\s*)([\w.-]{1,64})"
-    r"(?:\s|<\|\w+\|>|[\">:`]|\[ARGS\]|Action Input|json|\d)*\Z"
-)
-_TAGGED = regex(
-    r"<(?:function=|invoke name=\"|tool name=\")([\w.-]{1,64})\"?>((?:(?!<function=|<invoke ).)*>)\Z", re.DOTALL
-)
-_PARAMETER = regex(r"<parameter(?:=| name=\")([\w.-]{1,64})\"?>")
-_CODE = regex(
-    r"(?:\A(?:```(?:tool_code|python)?\s*\n)?|```tool_code\s*\n|<\|python_tag\|>|<tool_code>)\s*\[?\s*"
-    r"((?:print\()?[A-Za-z_]\w{0,63}\()"
-)
-_CODE_END = regex(r"```|</|<\|")
 HINT = "Choose a model or a server template with tool calling (llama.cpp: start it with --jinja)."
 AGAIN = "Say “go on” to let it try again."
 
 
 def call_in_text(text: str, tools: Sequence[Tool]) -> str:
-    """Return the name of the tool whose call is at the end of ``text``; empty without one.
+    """Return the name of the tool whose call is at the end of ``text``; empty without one. Slow: call it in a thread.
 
     It must be one of ``tools`` and the arguments must fit roughly: all required ones, and at most as many unknown as
     known.
     """
     tail = text[-LONGEST:].rstrip()
-    schemas = {tool.name: tool.input_schema for tool in tools if tool.name in tail}
-    if not schemas:
-        return ""
-    calls = (*_json_calls(tail, schemas), *_tagged_calls(tail), *_code_calls(tail))
-    return next((name for name, args in calls if name in schemas and _fits(args, schemas[name])), "")
-
-
-def _json_calls(tail: str, names: Collection[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    decode = json.JSONDecoder(strict=False).raw_decode
-    starts = [match.start() for match in _START.finditer(tail)]
-    for start in reversed(starts[-STARTS:]):
-        # Small models often leave out the last brace.
-        whole = tail[start:] + "}"
-        try:
-            value, end = decode(whole)
-        except (ValueError, RecursionError):
-            continue
-        if not _TAIL.match(whole, end):
-            continue
-        if before := _BEFORE.search(tail[max(0, start - 120) : start]):
-            yield before[1], fields(value)
-        for each in map(fields, items(value) or [value]):
-            yield from _named(each, names)
-
-
-def _named(value: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Parse the call of an object, in one of the shapes that models were trained on."""
-    inner = fields(value.get("function")) or fields(value.get("function_call")) or fields(value.get("tool_call"))
-    found = inner or value
-    key = next((key for key in NAMES if text_of(found.get(key)).removeprefix("functions.") in names), "")
-    if key:
-        rest = {other: found[other] for other in found.keys() - {key, "type", "id"}}
-        given = next((found[other] for other in ARGUMENTS if other in found), rest)
-        yield found[key].removeprefix("functions."), arguments(given)[0]
-    elif len(value) == 1 and (name := next(iter(value))) in names:
-        yield name, fields(value[name])
-
-
-def _tagged_calls(tail: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Parse ``<function=NAME><parameter=KEY>value</parameter></function>``, and the same with ``invoke name``."""
-    if found := _TAGGED.search(tail):
-        yield found[1], dict.fromkeys(_PARAMETER.findall(found[2]), "")
-
-
-def _code_calls(tail: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Parse ``[NAME(key=value)]`` as the whole answer, or as a block of code at its end."""
-    for found in _CODE.finditer(tail):
-        code = _CODE_END.split(tail[found.start(1) :], maxsplit=1)[0].strip().removesuffix("]")
-        if not _TAIL.match(tail, found.start(1) + len(code)):
-            continue
-        try:
-            value = ast.parse(code, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "print" and value.args:
-            value = value.args[0]
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not value.args:
-            yield value.func.id, {keyword.arg: "" for keyword in value.keywords if keyword.arg}
+    for call in _parsers().read(tail, _parsers().RequestTools(tools), "asked").calls[-1:]:
+        schema = next((tool.input_schema for tool in tools if tool.name == call.name), None)
+        ended = _TAIL.match(tail, tail.rfind(call.source) + len(call.source))
+        if ended and not call.problem and schema is not None and _fits(fields(call.arguments), schema):
+            return call.name
+    return ""
 
 
 def _fits(args: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
@@ -342,7 +265,9 @@ class WrittenCallWarning(Interceptor):
         self._tools = tools
 
     async def after(self, reply: Message, branch: Branch) -> None:
-        if not (name := call_in_text(reply.text, self._tools())):
+        text = reply.text[-LONGEST:]
+        named = [tool for tool in self._tools() if tool.name in text] if _HINTS.search(text) else []
+        if not named or not (name := await asyncio.to_thread(call_in_text, text, named)):
             return
         # A model that has called tools before can do so: this call was a mistake.
         able = any(message.calls and message.model == reply.model for message in branch.transcript.messages)

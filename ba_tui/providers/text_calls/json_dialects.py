@@ -137,8 +137,7 @@ class JsonDecoder:
             raise UnfinishedValue(_BROKEN_OFF) from error
 
     def whole(self, text: str) -> Any:
-        """Return the value that ``text`` is or has within prose or a fence, several values as a list; sometimes a
-        guess. Raises ValueError without a value."""
+        """Return the value that ``text`` is or has in prose or a fence; several as a list. Raises ValueError."""
         fenced = _FENCED.match(text)
         for written in (text.strip(), fenced[1].strip() if fenced else ""):
             try:

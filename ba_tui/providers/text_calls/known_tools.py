@@ -32,11 +32,8 @@ _NUMBERS = {
 
 @frozen
 class WrittenCall:
-    """A call in a reply. ``problem``: why it can't be made; ``source``: the text of the call.
-
-    ``arguments`` is text where no schema says to which parameter it belongs. ``unknown``: the only problem is that no
-    tool has this name.
-    """
+    """A call in a reply. ``problem``: why it can't be made, ``unknown`` if only its name is wrong; ``source``: its
+    text; ``arguments``: text where no schema says to which parameter it belongs."""
 
     name: str
     arguments: dict[str, Any] | str
@@ -57,8 +54,7 @@ class RequestTools:
         """The tag of a call that is named like its tool."""
 
     def find(self, name: str) -> str:
-        """Return the tool that ``name`` means: the same name, or one that differs in case, dashes or decoration; else
-        empty."""
+        """Return the tool that ``name`` means, which may differ in case, dashes or decoration; else empty."""
         name = name.strip().strip("`*\"'[]")
         if name in self.schemas:
             return name
@@ -68,10 +64,7 @@ class RequestTools:
         return name if name in self.schemas else self._plain.get(_plain(name), "")
 
     def read(self, name: str, given: Given, source: str, *, textual: bool = False) -> WrittenCall:
-        """Return the call of ``name`` with the arguments ``given``, or with the problem.
-
-        ``textual``: values are text between tags, so that their spelling does not show their types.
-        """
+        """Return the call, or its problem. ``textual``: values are text whose spelling does not show their types."""
         found = self.find(name)
         if not found:
             shown = name.strip()[:LONGEST_NAME]
@@ -230,10 +223,7 @@ class JsonCalls:
 
 
 def calls_in_json(value: object, known: RequestTools, source: str, *, inline: bool = False) -> JsonCalls | None:
-    """Return the calls in ``value``; None when it is something else.
-
-    ``inline``: a call is expected, so its arguments may also be in the same object as the name.
-    """
+    """Return the calls in ``value``, or None. ``inline``: a call is expected, its arguments may be beside its name."""
     found = list(_flat(value, DEEPEST))
     calls: list[WrittenCall] = []
     for each in found:

@@ -94,10 +94,8 @@ def blank_call(form: Form) -> str:
 
 
 def example(form: Form, tools: Sequence[Tool], model: ModelInfo) -> Sequence[Message]:
-    """Return rounds that show replies up to an answer; empty when ``tools`` has none of the example's tools.
-
-    Small models imitate the example: after one that only reads a file, they would never change one.
-    """
+    """Return rounds that show replies up to an answer; empty without the example's tools. Small models imitate them:
+    after one that only reads a file, they would never change one."""
     known = RequestTools(tools)
 
     def step(thought: str, name: str, arguments: Mapping[str, Any]) -> str:
@@ -140,12 +138,8 @@ def _described(tool: Tool, form: Form, *, short: bool) -> str:
         lines += [
             f"  {name}: {text}" for name, part in named.items() if (text := text_of(fields(part).get("description")))
         ]
-    lines += [f"  Example: {_on_one_line(call_text(form, tool.name, given))}" for given in tool.facts.examples[:MOST]]
-    return "\n".join(lines)
-
-
-def _on_one_line(call: str) -> str:
-    return call.replace("\n", "")
+    calls = (call_text(form, tool.name, given).replace("\n", "") for given in tool.facts.examples[:MOST])
+    return "\n".join([*lines, *(f"  Example: {call}" for call in calls)])
 
 
 def _type(schema: object) -> str:

@@ -16,15 +16,20 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.providers.text_calls.json_dialects import JsonDecoder
 from ba_tui.providers.text_calls.known_tools import KEYS, RequestTools, WrittenCall, calls_in_json
-from ba_tui.providers.text_calls.labels import (
+from ba_tui.providers.text_calls.markup import (
+    CALLS,
     LABEL,
+    MARK,
+    NO_CALL,
+    SHOWN,
+    CallSpan,
     LabelReader,
+    MarkReader,
     kind_of,
     on_one_line,
     python_calls,
     starts_python_call,
 )
-from ba_tui.providers.text_calls.markup import CALLS, MARK, NO_CALL, SHOWN, MarkReader
 
 # Code in a reply: fenced blocks and spans between backticks. It may be an example.
 
@@ -37,8 +42,7 @@ MOST = 1_000
 
 @frozen
 class Fence:
-    """A fenced block from ``start`` to ``end``, with its content from ``inner`` to ``inner_end``; ``label`` in small
-    letters."""
+    """A fenced block and its content, ``inner`` to ``inner_end``; ``label`` in small letters."""
 
     start: int
     inner: int
@@ -97,24 +101,13 @@ _LOOK_BACK = 400
 NO_CALL_IN_BLOCK = "The block holds no call."
 
 
-@frozen
-class CallBlock:
-    """Calls, or the ``final`` answer, and their end. ``declared``: a label announces calls."""
-
-    calls: tuple[WrittenCall, ...]
-    end: int
-    declared: bool = False
-    final: str | None = None
-
-
 def explained(before: str) -> bool:
     """Whether the words directly before a block announce an example or an instruction."""
     return _EXPLAINS.search(before.rstrip()[-_LOOK_BACK:].rpartition("\n\n")[2]) is not None
 
 
 class Blocks:
-    """Parses the blocks of ``text``. ``asked``: the model got instructions for writing calls, so an incomplete form is
-    accepted."""
+    """Parses the blocks of ``text``. ``asked``: the model was asked for calls, so incomplete forms are accepted."""
 
     def __init__(self, text: str, known: RequestTools, decoder: JsonDecoder, *, asked: bool) -> None:
         self._text = text
@@ -130,7 +123,7 @@ class Blocks:
         functions = "|".join(names) or r"[A-Za-z_]\w{0,60}"
         return re.finditer(rf"(?m)^[ \t]*+(?={json}|\[?\s{{0,9}}(?:{functions})\()", self._text)
 
-    def at(self, at: int, stop: int) -> CallBlock | None:
+    def at(self, at: int, stop: int) -> CallSpan | None:
         """Parse the calls at ``at``, if nothing else is on their last line."""
         try:
             if starts_python_call(self._text, at):
@@ -140,18 +133,17 @@ class Blocks:
                 value, end = self._decoder.value(self._text, at, stop)
                 whole = calls_in_json(value, self._known, self._text[at:end], inline=self._asked)
                 if whole and whole.final is not None and self._asked:
-                    return CallBlock((), end, final=whole.final)
+                    return CallSpan((), end, whole.final)
                 calls = whole.calls if whole else ()
         except ValueError:
             return None
         line = self._text[end:stop].partition("\n")[0]
         # Small models often write a bracket too many.
         usable = calls and not line.strip(";}] \t\r") and all(not call.problem for call in calls)
-        return CallBlock(calls, end) if usable else None
+        return CallSpan(calls, end) if usable else None
 
-    def fenced(self, fence: Fence) -> CallBlock | None:
-        """Parse the calls that are the whole content of a fenced block. A block that is labelled as a call and has none
-        is a call with a problem."""
+    def fenced(self, fence: Fence) -> CallSpan | None:
+        """Parse the calls that are all of a fenced block. One that is labelled as a call and has none is a problem."""
         declared = fence.label in DECLARED
         if not declared and fence.label not in DATA:
             return None
@@ -169,27 +161,25 @@ class Blocks:
                 return found
             calls += found.calls
             at = self._past_space(found.end, fence.inner_end, "}]")
-        return CallBlock(tuple(calls), fence.end, declared) if calls else None
+        return CallSpan(tuple(calls), fence.end, declared=declared) if calls else None
 
     def _past_space(self, at: int, stop: int, more: str = "") -> int:
         while at < stop and (self._text[at].isspace() or self._text[at] in f",;{more}"):
             at += 1
         return at
 
-    def _inside(self, at: int, stop: int, *, declared: bool) -> CallBlock | None:
+    def _inside(self, at: int, stop: int, *, declared: bool) -> CallSpan | None:
         if MARK.match(self._text, at, stop) or self._known.tag.match(self._text, at, stop):
-            body = MarkReader(self._text, stop, self._known, self._decoder).body(at)
-            return CallBlock(body.calls, body.end)
+            return MarkReader(self._text, stop, self._known, self._decoder).body(at)
         label = LABEL.match(self._text, at, stop)
         while label and kind_of(label) == "thought":
             label = LABEL.search(self._text, label.end(), stop)
         if label and kind_of(label) == "action":
             group = LabelReader(self._text, stop, self._known, self._decoder).group(label, CALLS)
-            return CallBlock(group.calls, stop) if group.calls else None
+            return CallSpan(group.calls, stop) if group.calls else None
         if not declared:
             return self.at(at, stop)
-        body = MarkReader(self._text, stop, self._known, self._decoder).body(at)
-        return CallBlock(body.calls, body.end)
+        return MarkReader(self._text, stop, self._known, self._decoder).body(at)
 
 
 Stance: TypeAlias = Literal["asked", "watching", "trusting"]
@@ -224,13 +214,11 @@ NO_ACTION = "There is an input, but no line “Action:” before it."
 
 @frozen
 class ParsedReply:
-    """A parsed reply. ``prose`` is for users, ``thought`` the text after ``Thought:``. ``final``: it was marked as the
-    answer."""
+    """``prose`` is for users, ``thought`` the text after ``Thought:``; ``final``: it was marked as the answer."""
 
     prose: str
     calls: tuple[WrittenCall, ...] = ()
     thought: str = ""
-    form: Form | None = None
     final: bool = False
 
 
@@ -303,7 +291,8 @@ class _ReplyReader:
     def reading(self) -> ParsedReply:
         at = 0
         for number, event in enumerate(merge(*self._events(), key=lambda each: each.start)):
-            if self._final or number >= PLACES or event.start >= self._stop or self._made() >= CALLS:
+            made = sum(len(place.calls) for place in self._places)
+            if self._final or number >= PLACES or event.start >= self._stop or made >= CALLS:
                 break
             if event.start >= at:
                 at = max(self._take(event), event.start + 1)
@@ -324,16 +313,13 @@ class _ReplyReader:
         parts = [_thoughts(gap) for gap in (self._text[: places[0].start], *before)]
         prose, thought = ("\n\n".join(filter(None, (each[index] for each in parts))) for index in (0, 1))
         calls = tuple(call for place in places for call in place.calls)[:CALLS]
-        return ParsedReply(prose, calls, thought, places[0].form)
+        return ParsedReply(prose, calls, thought)
 
     def _marked(self) -> MarkReader:
         """Return the parser of marks, up to the end of the reply's valid part."""
         if self._reading is None or self._reading[0] != self._stop:
             self._reading = (self._stop, MarkReader(self._text, self._stop, self._known, self._decoder))
         return self._reading[1]
-
-    def _made(self) -> int:
-        return sum(len(place.calls) for place in self._places)
 
     def _events(self) -> Iterator[Iterator[_Event]]:
         """Return all places that may begin a call, each kind in order."""
@@ -426,7 +412,7 @@ class _ReplyReader:
         block = self._blocks.fenced(fence) if self._stance != "trusting" else None
         return self._take_block(block, fence.start, fence.end) if block else fence.end
 
-    def _take_block(self, block: CallBlock, start: int, end: int) -> int:
+    def _take_block(self, block: CallSpan, start: int, end: int) -> int:
         if block.final is not None:
             self._final = (start, block.final)
         elif block.declared:
@@ -450,8 +436,7 @@ class _ReplyReader:
         return place.start
 
     def _failed(self) -> list[_Place]:
-        """Return the labelled call that a model wrote wrongly at the end of its reply. If such a reply ended the turn,
-        the model would never learn that nothing was called."""
+        """Return the wrongly labelled call at the end: else the model would not learn that nothing was called."""
         for place in self._unread[-1:]:
             call = place.calls[0]
             foreign = FOREIGN.search(self._text, place.end)
@@ -531,4 +516,4 @@ def read_command(text: str, known: RequestTools) -> ParsedReply:
     problem = SEVERAL if len(found) > 1 else ""
     name = PARAMETER if known.open else command_tool(known)
     call = WrittenCall(name, {PARAMETER: command.removesuffix("\n")}, problem, text[start:][:2_000])
-    return ParsedReply(text[:start].strip(), (call,), form="block")
+    return ParsedReply(text[:start].strip(), (call,))

@@ -1,8 +1,4 @@
-"""TextTools, for models that can't call tools by an API: they write calls as text, and read results as text.
-
-The agent's loop still gets calls as blocks and gives results as blocks: ``prompts`` writes them, ``replies`` parses
-them.
-"""
+"""TextTools, for models that can't call tools by an API: they write calls as text, and read results as text."""
 
 from __future__ import annotations
 
@@ -17,12 +13,12 @@ from ba_tui.core.provider import ModelInfo, ModelRequest, Provider, ProviderStag
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.providers.text_calls.known_tools import KEYS, RequestTools, WrittenCall
-from ba_tui.providers.text_calls.labels import LABEL, kind_of
-from ba_tui.providers.text_calls.markup import MARK
+from ba_tui.providers.text_calls.markup import LABEL, MARK, kind_of
 from ba_tui.providers.text_calls.prompts import (
     NAMELESS,
     Form,
     TextRenderer,
+    as_form,
     example,
     offered,
     shortened,
@@ -251,11 +247,8 @@ CUT = "It was cut off at the output limit."
 
 
 class StreamedReply:
-    """A streamed reply that may have calls as text: its deltas without them, and its message.
-
-    ``stance`` says which text is a call. ``commands``: the model was asked for commands instead of calls. ``before``:
-    the text that was shown already.
-    """
+    """A streamed reply that may have calls as text: its deltas without them, and its message. ``commands``: the model
+    was asked for commands; ``before``: text that was shown already."""
 
     def __init__(
         self, known: RequestTools, stance: Stance, model: ModelInfo, *, commands: bool = False, before: str = ""
@@ -359,23 +352,20 @@ FORGIVEN = 2
 
 
 class TextTools(ProviderStage):
-    """Sends requests without tools: the system prompt describes them, in ``form``, and replies are parsed for calls.
+    """Sends requests without tools: the system prompt describes them, in ``form`` ("text": that of the model's family),
+    and replies are parsed for calls. ``examples`` makes rounds that precede the conversation."""
 
-    ``examples`` makes the rounds that the model reads before the conversation.
-    """
-
-    def __init__(self, provider: Provider, form: Form, examples: Examples = example) -> None:
+    def __init__(self, provider: Provider, form: str, examples: Examples = example) -> None:
         super().__init__(provider)
         self._examples = examples
-        self.form: Form = form
-        self._rendering = TextRenderer(form, provider.model)
+        self.form: Form = as_form(form, provider.model)
+        self._rendering = TextRenderer(self.form, provider.model)
         self._tools: Sequence[Tool] = ()
         self._known = RequestTools(())
         self._prompt = ""
         self._example: Sequence[Message] = ()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         self._learn(request.tools)
         hearing = StreamedReply(self._known, "asked", self.model, commands=self.form == "command")
         async with self._answer(self._as_text(request)) as chunks:
@@ -397,8 +387,7 @@ class TextTools(ProviderStage):
                         yield chunk
 
     def _judged(self, found: ParsedReply, request: ModelRequest) -> ParsedReply:
-        """Return the reply with its valid calls: none where calls are forbidden, and no unreadable one after FORGIVEN
-        others."""
+        """Return the reply with its valid calls: none where forbidden, no unreadable one after FORGIVEN others."""
         broken = any(call.problem for call in found.calls)
         if found.calls and (not request.call_tools or (broken and _unread_in_a_row(request.messages) >= FORGIVEN)):
             words = [found.prose, *(call.source for call in found.calls if broken and request.call_tools)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ba_tui.context.compression.fact_check import ARGUMENT, HEADING, SCANNED, completed, left_out
+from ba_tui.context.compression.notes import ARGUMENT, HEADING, SCANNED, completed, left_out
 from ba_tui.core.messages import Message, ToolUse, user
 from tests.context.talk import count
 from tests.script import says

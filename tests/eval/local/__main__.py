@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ba_tui.providers.local.model_files import LocalPlace, LocalProcesses
+from ba_tui.providers.local_files import LocalPlace, LocalProcesses
 from tests.eval.local.judging import TASKS, Task, read_tasks
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -25,13 +25,13 @@ WAYS = ("local", "plain")
 _SHARING = """
 import os, sys
 from contextlib import asynccontextmanager
-from ba_tui.providers.local import processes
+from ba_tui.providers import local_files
 async def load(self, place):
-    return processes.LocalAddress(os.environ["WARM_URL"], os.environ["PLAIN_KEY"])
+    return local_files.LocalAddress(os.environ["WARM_URL"], os.environ["PLAIN_KEY"])
 @asynccontextmanager
 async def watched(self, place):
     yield
-processes.LocalProcesses.load, processes.LocalProcesses.watched = load, watched
+local_files.LocalProcesses.load, local_files.LocalProcesses.watched = load, watched
 from ba_tui.__main__ import main
 sys.exit(main())
 """

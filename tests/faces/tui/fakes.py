@@ -355,7 +355,9 @@ class World:
 
     def connect(self) -> Services:
         self.gate()
-        services = Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust, settings=self.settings)
+        form = self.settings
+        settings = None if form is None else lambda: form
+        services = Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust, settings=settings)
         return changed(services, checks=self._checks, with_folders=self._wider)
 
     def _checks(self) -> Iterator[CheckResult]:

@@ -63,7 +63,7 @@ async def test_ollama_is_asked_to_show_the_model(model_server: Serve):
     }
     server = model_server([], pages=pages)
     (facts,) = (await ask_facts(asked(server), "llama3")).models
-    assert (facts.name, facts.window, facts.tools, facts.vision) == ("llama3", 4096, True, False)
+    assert (facts.name, facts.window, facts.vision) == ("llama3", 4096, False)
     shows = [seen for seen in server.asked if seen.path == "/api/show"]
     assert shows[0].json == {"model": "llama3"}
 

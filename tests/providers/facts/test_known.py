@@ -30,18 +30,12 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_facts_outlive_the_process_and_prices_have_their_day(file: Path):
-    facts = ModelFacts("m", 32_768, 8_192, Prices(1, 2, 0.1, 1), vision=True, tools=False, owner="maker")
+    facts = ModelFacts("m", 32_768, 8_192, Prices(1, 2, 0.1, 1), vision=True, owner="maker")
     KnownFacts(file, Clock()).learn(HOSTED, facts)
     found = KnownFacts(file, Clock()).find(HOSTED, "m")
     assert found
     assert found.prices == Prices(1, 2, 0.1, 1, date="2026-10-30")
-    assert (found.window, found.max_output, found.vision, found.tools, found.owner) == (
-        32_768,
-        8_192,
-        True,
-        False,
-        "maker",
-    )
+    assert (found.window, found.max_output, found.vision, found.owner) == (32_768, 8_192, True, "maker")
     assert KnownFacts(file, Clock()).find(OWN, "m") is None
 
 

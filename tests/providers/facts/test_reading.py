@@ -89,12 +89,7 @@ def test_capabilities_as_each_server_names_them():
             "supported_parameters": ["tools", "max_tokens", "reasoning"],
         }
     )
-    assert (openrouter.vision, openrouter.tools, openrouter.thinking, openrouter.temperature) == (
-        True,
-        True,
-        True,
-        False,
-    )
+    assert (openrouter.vision, openrouter.thinking, openrouter.temperature) == (True, True, False)
     anthropic = one(
         {
             "capabilities": {
@@ -104,11 +99,11 @@ def test_capabilities_as_each_server_names_them():
             }
         }
     )
-    assert (anthropic.vision, anthropic.tools, anthropic.thinking) == (True, None, False)
+    assert (anthropic.vision, anthropic.thinking) == (True, False)
     mistral = one({"capabilities": {"function_calling": True, "vision": False}})
-    assert (mistral.vision, mistral.tools) == (False, True)
+    assert mistral.vision is False
     studio = one({"type": "vlm", "capabilities": ["tool_use"]})
-    assert (studio.vision, studio.tools) == (True, True)
+    assert studio.vision
 
 
 @pytest.mark.parametrize("window", [0, -1, 10**18, "big", float("nan"), True, [4096], 12.5])
@@ -180,7 +175,7 @@ def test_llama_cpp_tells_the_window_of_a_slot():
         "chat_template_caps": {"supports_tools": True},
     }
     found = llama_props(props, HOST, "m")
-    assert found.models == (ModelFacts("m", 16384, vision=True, tools=True),)
+    assert found.models == (ModelFacts("m", 16384, vision=True),)
     assert llama_props({"default_generation_settings": {"n_ctx": 0}}, HOST, "m").problems
 
 
@@ -193,7 +188,7 @@ SHOW: dict[str, Any] = {
 
 def test_ollama_tells_the_window_that_the_modelfile_sets():
     (facts,) = ollama_show(SHOW, HOST, "llama3").models
-    assert facts == ModelFacts("llama3", 16384, vision=True, tools=True, thinking=False)
+    assert facts == ModelFacts("llama3", 16384, vision=True, thinking=False)
 
 
 def test_the_window_that_ollama_loaded_the_model_with_wins():

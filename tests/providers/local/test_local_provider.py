@@ -15,8 +15,8 @@ from ba_tui.core.errors import ConnectionLost, ProviderError
 from ba_tui.core.messages import Message, user
 from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.core.tool import Tool
-from ba_tui.providers.local.model_files import LocalPlace, LocalProcesses, check_memory, short_prompt
-from ba_tui.providers.local.provider import ANSWER, LocalProvider, call_grammar, call_schema, told_tools
+from ba_tui.providers.local_files import LocalPlace, LocalProcesses, check_memory, short_prompt
+from ba_tui.providers.local_provider import ANSWER, LocalProvider, call_grammar, call_schema, told_tools
 from ba_tui.providers.scripted import Step
 from ba_tui.resources import bundled
 from ba_tui.settings import LocalSettings

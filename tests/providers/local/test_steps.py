@@ -17,7 +17,7 @@ from ba_tui.core.tool import Tool
 from ba_tui.features.plans.engine.drafts import PlanResources, complaints, tidied, written
 from ba_tui.features.plans.engine.planner import submit_tool
 from ba_tui.features.teams.engine.jobs import answering, part_of
-from ba_tui.providers.local.provider import (
+from ba_tui.providers.local_provider import (
     MOST_LINES,
     answer_due,
     call_grammar,

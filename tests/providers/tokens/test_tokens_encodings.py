@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ba_tui.providers.tokens.encodings import CACHE, CONTENTS, OTHER_CACHE, Encodings
+from ba_tui.providers.token_encodings import CACHE, CONTENTS, OTHER_CACHE, Encodings
 
 HELLO = "Hello, world! Grüße, 你好。"
 

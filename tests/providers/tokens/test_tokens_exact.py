@@ -11,7 +11,7 @@ from ba_tui.core.messages import Message, ToolOutput, ToolUse, user
 from ba_tui.core.provider import ModelInfo, ModelRequest
 from ba_tui.providers.anthropic import AnthropicProvider
 from ba_tui.providers.credentials import BoundKey
-from ba_tui.providers.tokens.encodings import ExactCounts
+from ba_tui.providers.token_encodings import ExactCounts
 from tests.providers.counting_server import CountingServer
 from tests.providers.tokens.test_tokens import nothing
 

@@ -12,16 +12,21 @@ from typing import Any, TypeAlias
 import pytest
 
 from ba_tui.core.messages import user
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, TokenScale, estimate_tokens
-from ba_tui.providers.tokens.encodings import Encodings, encoding_of
-from ba_tui.providers.tokens.registry import EncoderConfig, encoder_files, load_encoders
-from ba_tui.resources import places
+from ba_tui.providers.token_counter import (
+    FILE,
+    DynamicTokenCounter,
+    EncoderConfig,
+    estimate_tokens,
+    load_encoders,
+)
+from ba_tui.providers.token_encodings import Encodings, encoding_of
+from ba_tui.resources import bundled
 
 pytestmark = pytest.mark.outside
 HIDDEN = 2.0
 """Times the words: such a count holds more than the text (a schema, reasoning, another agent's words)."""
 Measuring: TypeAlias = Callable[[EncoderConfig], Callable[[str], int]]
-REGISTRY = load_encoders(encoder_files(places(), None))
+REGISTRY = load_encoders([bundled("config") / FILE])
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +46,7 @@ def errors(rows: list[dict[str, Any]], measure: Measuring) -> dict[str, list[flo
     for row in rows:
         config = REGISTRY.find(row["model"])
         margin = config.margin
-        counter = DynamicTokenCounter(measure(config), TokenScale(lambda margin=margin: margin, config.family))
+        counter = DynamicTokenCounter(measure(config), lambda margin=margin: margin, config.family)
         prompt = "input" in row["kind"]
         counted = counter.conversation([user(row["text"])]) if prompt else counter.text(row["text"])
         if row["true_tokens"] <= HIDDEN * counted:

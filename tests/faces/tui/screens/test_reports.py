@@ -13,7 +13,7 @@ import pytest
 from textual.widgets import Input, Static
 
 from ba_tui.context.instructions import InstructionPlace
-from ba_tui.context.nested_instructions import InstructionList, TouchedFiles
+from ba_tui.context.system_prompt import InstructionList, TouchedFiles
 from ba_tui.core.errors import StorageError
 from ba_tui.core.events import MessageDone, TurnEnded, TurnStarted
 from ba_tui.core.messages import user

@@ -1,23 +1,30 @@
-"""Tokens of texts, messages, conversations and tool schemas, and the estimate that needs no vocabulary.
+"""Tokens of texts, messages, conversations and tools: the estimate without a vocabulary, and settings of each model.
 
-Counts are remembered by content, so that a growing conversation costs as much as its new part.
+Counts are remembered by content, so that a growing conversation costs as much as its new part. The configuration is
+in layers of token_encoders.yaml, and encoders that Python code adds.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import fnmatch
 import json
 import math
 import threading
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from itertools import islice
 from operator import is_
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
+from annotated_types import Ge, Le, MinLen
+
+from ba_tui.core.errors import UsageError
 from ba_tui.core.messages import (
     Block,
     Document,
@@ -33,7 +40,210 @@ from ba_tui.core.messages import (
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.registry import Family
+from ba_tui.resources import UserFolders, bundled, there
+from ba_tui.settings.fields import NUMBER, Address, FieldCheck
+from ba_tui.settings.plain import made
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from ba_tui.providers.marked_yaml import YamlNode
+
+
+O200K = "o200k_base"
+CL100K = "cl100k_base"
+
+
+class Family(StrEnum):
+    """Models with similar tokenizers."""
+
+    CLAUDE = "claude"
+    GPT = "gpt"
+    GEMINI = "gemini"
+    GLM = "glm"
+    QWEN = "qwen"
+    LLAMA = "llama"
+    MISTRAL = "mistral"
+    DEEPSEEK = "deepseek"
+    CUSTOM = "custom"
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+@frozen
+class EncoderConfig:
+    """One entry of token_encoders.yaml. ``margin``: the factor on counts in ``encoding``. ``exact``: the encoding is
+    the model's own, so its counts need no correction. ``exact_counting_api``: the provider's counting endpoint."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    family: Annotated[Family, FieldCheck(_lower, first=True)] = Family.CUSTOM
+    encoding: Annotated[str, MinLen(1)] = O200K
+    margin: Annotated[float, NUMBER, Ge(1), Le(10)] = 1.2
+    exact: bool = False
+    exact_counting_api: Address | None = None
+    params: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping for ``from_dict``."""
+        return {**asdict(self), "family": self.family.value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EncoderConfig:
+        """Parse a mapping. Raises ValueError naming the field."""
+        try:
+            return made(cls, data)
+        except ValueError as error:
+            raise ValueError(_named_fields(cast("ValidationError", error))) from error
+
+
+def _named_fields(error: ValidationError) -> str:
+    """Return each wrong field in a few words."""
+    said = "; ".join(f"{'.'.join(map(str, part['loc'])) or 'the entry'}: {part['msg']}" for part in error.errors())
+    return said.replace("Input should be", "must be").replace("Value error, expected", "must be").rstrip(".")
+
+
+FILE = "token_encoders.yaml"
+Measure = Callable[[str], int]
+_NAMES: Mapping[Family, tuple[str, ...]] = {
+    Family.CLAUDE: ("claude",),
+    Family.GEMINI: ("gemini", "gemma"),
+    Family.GLM: ("glm", "chatglm"),
+    Family.QWEN: ("qwen", "qwq", "qvq"),
+    Family.DEEPSEEK: ("deepseek",),
+    Family.MISTRAL: ("mistral", "mixtral", "ministral", "magistral", "codestral", "devstral", "pixtral"),
+    Family.LLAMA: ("llama", "codellama", "meta-llama"),
+    Family.GPT: ("gpt", "chatgpt", "o1", "o3", "o4", "text-embedding-3", "davinci", "babbage"),
+}
+
+
+class ModelEncoderRegistry:
+    """Finds the configuration of a model: by exact name, then pattern, then family, then a careful default. Later
+    layers win, and in a layer the longest pattern. ``problems``: entries that were left out."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, EncoderConfig] = {}
+        self._patterns: list[dict[str, EncoderConfig]] = [{}]
+        self._families: dict[Family, EncoderConfig] = {}
+        self._encoders: dict[str, Measure] = {}
+        self.problems: list[str] = []
+
+    def find(self, model: str) -> EncoderConfig:
+        """Return the configuration of ``provider/model`` or a bare name; unknown models get the margin 1.2."""
+        names = _names(model)
+        for name in names:
+            if name in self._exact:
+                return self._exact[name]
+        for layer in reversed(self._patterns):
+            for pattern in sorted(layer, key=len, reverse=True):
+                if any(fnmatch.fnmatchcase(name, pattern) for name in names):
+                    return layer[pattern]
+        family = family_of(model)
+        return self._families.get(family) or EncoderConfig(family=family)
+
+    def register(self, model: str, config: EncoderConfig) -> None:
+        """Set the configuration of a name or a pattern (``*``, ``?``); it wins over every file."""
+        plain = _plain(model)
+        if set(plain) & set("*?["):
+            self._patterns[-1][plain] = config
+        else:
+            self._exact[plain] = config
+
+    def register_family(self, family: Family, config: EncoderConfig) -> None:
+        self._families[family] = config
+
+    def register_encoder(self, name: str, measure: Measure) -> None:
+        """Add an encoding: ``encoding: name`` in a configuration counts with ``measure``."""
+        self._encoders[name] = measure
+
+    def encoder(self, name: str) -> Measure | None:
+        """Return the encoder that was registered as ``name``."""
+        return self._encoders.get(name)
+
+    def read(self, path: Path) -> None:
+        """Add a file as the next layer. Broken entries or a broken file are left out and listed in ``problems``."""
+        from ba_tui.providers.marked_yaml import read_yaml  # noqa: PLC0415 - loads yaml
+
+        self._patterns.append({})
+        try:
+            top = read_yaml(path)
+            parts = top.mapping(("families", "models")) if top else {}
+            families = parts["families"].mapping() if "families" in parts else {}
+            models = parts["models"].mapping() if "models" in parts else {}
+        except UsageError as error:
+            self.problems.append(str(error))
+            return
+        for name, node in families.items():
+            if name.strip().lower() not in list(Family):
+                self.problems.append(f"{node.file}:{node.line}: {name!r} is no family of models.")
+            elif config := self._config(node, name, {"family": name}):
+                self._families[config.family] = config
+        for name, node in models.items():
+            if config := self._config(node, name, {"family": family_of(name)}):
+                self.register(name, config)
+        # Configurations that Python registers later win over the files.
+        self._patterns.append({})
+
+    def _config(self, node: YamlNode, name: str, given: Mapping[str, Any]) -> EncoderConfig | None:
+        """Return an entry, completed from its family as it is in the files up to this one."""
+        try:
+            said = node.value
+            if not isinstance(said, dict):
+                raise node.wrong("a mapping of keys to values")
+            data: dict[str, Any] = {**given, **cast("dict[str, Any]", said)}
+            known = str(data["family"]).strip().lower()
+            base = self._families.get(Family(known)) if known in list(Family) else None
+            own = {**base.to_dict(), "exact": False} if base else {}
+            return EncoderConfig.from_dict({**own, **data})
+        except (UsageError, ValueError) as error:
+            about = str(error).removesuffix(".")
+            where = "" if isinstance(error, UsageError) else f"{node.file}:{node.line}: "
+            self.problems.append(f"{where}{name}: {about}.")
+            return None
+
+
+def encoders_of(where: UserFolders, root: Path, trusted: Callable[[], bool]) -> Sequence[Path]:
+    """Return the encoder files, the most general first; that of the project ``root`` only if it is ``trusted``."""
+    own = [file for file in (bundled("config") / FILE, where.config / FILE) if there(file)]
+    theirs = root / ".ba" / FILE
+    return [*own, theirs] if there(theirs) and trusted() else own
+
+
+def load_encoders(paths: Iterable[Path]) -> ModelEncoderRegistry:
+    """Read the files that exist, the most general first."""
+    registry = ModelEncoderRegistry()
+    for path in paths:
+        if path.exists():
+            registry.read(path)
+    return registry
+
+
+def family_of(model: str) -> Family:
+    """Return the family by the name alone, whatever a reseller adds to it."""
+    for name in _names(model):
+        words = name.replace("_", "-").replace("/", "-").split("-")
+        for family, starts in _NAMES.items():
+            if any(name.startswith(start) for start in starts) or any(
+                word.startswith(start) for word in words[:3] for start in starts if start not in {"o1", "o3", "o4"}
+            ):
+                return family
+    return Family.CUSTOM
+
+
+def _plain(name: str) -> str:
+    """Return ``name`` with dashes for dots: vendors and resellers write the same version in both ways."""
+    return name.strip().lower().replace(".", "-")
+
+
+def _names(model: str) -> tuple[str, ...]:
+    """Return the whole name, then without a provider, a region and a tag: ``bedrock/us.anthropic.claude-…-v1:0``."""
+    plain = _plain(model)
+    bare = plain.rpartition("/")[2].partition(":")[0]
+    vendorless = bare.rpartition("anthropic-")[2] if "anthropic-" in bare else bare
+    return tuple(dict.fromkeys((plain, bare, vendorless)))
+
 
 # The estimate takes a few milliseconds: it cuts text into pieces as current tokenizers do, and weighs them by kind and
 # length. Exact counts are in encodings.
@@ -77,8 +287,7 @@ _STARTS = [start for start, _ in _RATES]
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of ``text`` in o200k_base: within a tenth for prose and code, more often too many than too
-    few."""
+    """Estimate the tokens of ``text`` in o200k_base within a tenth, more often too many than too few."""
     if len(text) <= WHOLE:
         return round(_weight(text))
     stride = (len(text) - SAMPLE) / (SAMPLES - 1)
@@ -233,26 +442,21 @@ class _Prefix:
         return min(len(self.messages), len(messages))
 
 
-def _one() -> float:
-    return 1.0
-
-
-@frozen
-class TokenScale:
-    """The factor on text, which is a margin and the correction by real usage, and the sizes and prices of pictures:
-    ``pixels`` reads the size, ``family`` has the price."""
-
-    factor: Callable[[], float] = _one
-    family: Family = Family.CUSTOM
-    pixels: Pixels = unmeasured
-
-
 class DynamicTokenCounter:
-    """Counts tokens with ``measure``, by default the cheap estimate. Safe to call from any thread."""
+    """Counts tokens with ``measure``, by default the cheap estimate, times ``factor``: a margin and the correction by
+    real usage. ``pixels`` reads the size of pictures, ``family`` has their price. Safe to call from any thread."""
 
-    def __init__(self, measure: Callable[[str], int] = estimate_tokens, scale: TokenScale | None = None) -> None:
+    def __init__(
+        self,
+        measure: Callable[[str], int] = estimate_tokens,
+        factor: Callable[[], float] = lambda: 1.0,
+        family: Family = Family.CUSTOM,
+        pixels: Pixels = unmeasured,
+    ) -> None:
         self._measure = measure
-        self._scale = scale or TokenScale()
+        self._factor = factor
+        self._family = family
+        self._pixels = pixels
         self._counts = Counts()
         self._media = Counts(500)
         self._prefix = _Prefix()
@@ -272,25 +476,14 @@ class DynamicTokenCounter:
 
     def conversation(self, messages: Sequence[Message]) -> int:
         """Return the tokens of ``messages`` as one request. Those of the last count are not counted again."""
-        words, media = self._sums(messages)
+        if not messages:
+            return 0
+        with self._lock:
+            words, media = self._grown(messages)
         return self._scaled(words) + media
 
-    def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Return the same in two parts: text and calls, and tool results."""
-        returned = [
-            self._block(block) for message in messages for block in message.blocks if isinstance(block, ToolOutput)
-        ]
-        results = self._scaled(sum(words for words, _ in returned)) + sum(media for _, media in returned)
-        return max(0, self.conversation(messages) - results), results
-
-    def _sums(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Return tokens of text and of media, including the frame of a conversation."""
-        if not messages:
-            return 0, 0
-        with self._lock:
-            return self._grown(messages)
-
     def _grown(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """Return tokens of text and of media, including the frame of a conversation."""
         kept = self._prefix
         known = kept.known(messages)
         if not known and len(messages) < len(kept.messages):
@@ -305,17 +498,13 @@ class DynamicTokenCounter:
             kept.media.append(kept.media[-1] + media)
         return OPENING + kept.words[-1], kept.media[-1]
 
-    def tool(self, tool: Tool) -> int:
-        """Return the tokens of a tool in a request: name, description, schema."""
-        return self._scaled(self._told(tool))
-
     def tools(self, tools: Sequence[Tool]) -> int:
         known, words = self._listed
         if known is not tools:
             words = tuple(map(self._told, tools))
             if isinstance(tools, tuple):
                 self._listed = (tools, words)
-        factor = self._scale.factor()
+        factor = self._factor()
         return sum(_scaled(each, factor) for each in words)
 
     def _told(self, tool: Tool) -> int:
@@ -326,7 +515,7 @@ class DynamicTokenCounter:
         return known[1]
 
     def _scaled(self, words: int) -> int:
-        return _scaled(words, self._scale.factor())
+        return _scaled(words, self._factor())
 
     def _words(self, text: str) -> int:
         return self._counts.of(text, self._measure)
@@ -354,7 +543,8 @@ class DynamicTokenCounter:
                 words = OUTPUT + self._words(block.content) + sum(more for more, _ in parts)
                 return words, sum(seen for _, seen in parts)
             case Image():
-                return 0, self._media.of(block.data or block.url or "", lambda _: self._picture(block))
+                known = block.data or block.url or ""
+                return 0, self._media.of(known, lambda _: picture_tokens(block, self._family, self._pixels))
             case Document():
                 text = document_text(block)
                 if text is not None:
@@ -364,9 +554,6 @@ class DynamicTokenCounter:
                 return len(data) // 4, 0
             case Opaque(raw=raw):
                 return self._json(raw), 0
-
-    def _picture(self, image: Image) -> int:
-        return picture_tokens(image, self._scale.family, self._scale.pixels)
 
     def _json(self, value: object) -> int:
         """Return tokens of a value as JSON: its texts, and about one for each sign around them."""

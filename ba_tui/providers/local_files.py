@@ -33,64 +33,30 @@ MOST_KEYS = 4_096
 LONGEST_TEXT = 1_000_000
 """Bytes of one text; chat templates are the longest."""
 _STRING, _ARRAY = 8, 9
-_NUMBERS: Mapping[int, str] = {
-    0: "<B",
-    1: "<b",
-    2: "<H",
-    3: "<h",
-    4: "<I",
-    5: "<i",
-    6: "<f",
-    7: "<?",
-    10: "<Q",
-    11: "<q",
-    12: "<d",
-}
+_NUMBERS = dict(zip((*range(8), 10, 11, 12), "BbHhIif?Qqd", strict=True))
+"""The format of a number for ``struct``, by its type."""
 CURE = "Name a model file in the GGUF format: local:PATH."
 
 
-@frozen
-class GgufFacts:
-    """Facts in a model file. ``window``: tokens that the model was trained on, 0 when not stated; ``size`` in bytes."""
-
-    architecture: str
-    window: int
-    size: int
-
-
-def read_gguf(path: Path) -> GgufFacts:
-    """Read the facts of the model file ``path``.
-
-    Raises:
-        UsageError: there is no such file, or it has another format.
-    """
+def read_gguf(path: Path) -> int:
+    """Return the window that the model file was trained on, 0 when not stated. Raises UsageError for no such file."""
     try:
         with open_regular(path) as file:
-            size = path.stat().st_size
             if file.read(4) != MAGIC:
                 raise UsageError(f"{path.name} is not a model in the GGUF format.", CURE)
-            found = _found(file)
+            return _window(file)
     except FileNotFoundError:
         raise UsageError(f"There is no model file {path}.", CURE) from None
     except OSError as error:
         raise UsageError(f"The model file {path} can't be read: {error.strerror or error}.", CURE) from error
     except (struct.error, UnicodeDecodeError, ValueError) as error:
         raise UsageError(f"{path.name} is damaged: its header is incomplete or invalid.", "Get it again.") from error
-    return GgufFacts(str(found.get("architecture", "")), int(cast("int", found.get("window", 0))), size)
 
 
-def _found(file: BinaryIO) -> dict[str, object]:
+def _window(file: BinaryIO) -> int:
     _, _, count = struct.unpack("<IQQ", file.read(20))
-    found: dict[str, object] = {}
-    for _ in range(min(count, MOST_KEYS)):
-        key, value = _text(file), _value(file)
-        if key == "general.architecture":
-            found["architecture"] = value
-        elif key.endswith(".context_length") and isinstance(value, int):
-            found["window"] = value
-        if len(found) == 2:
-            break
-    return found
+    pairs = ((_text(file), _value(file)) for _ in range(min(count, MOST_KEYS)))
+    return next((value for key, value in pairs if key.endswith(".context_length") and isinstance(value, int)), 0)
 
 
 def _number(file: BinaryIO, shape: str) -> int | float | bool:
@@ -123,7 +89,7 @@ def _value(file: BinaryIO) -> object:
 def _shape(kind: int) -> str:
     if kind not in _NUMBERS:
         raise ValueError("a value of an unknown type")
-    return _NUMBERS[kind]
+    return f"<{_NUMBERS[kind]}"
 
 
 LOCAL = "local"
@@ -135,14 +101,9 @@ FREE = Prices(0, 0, 0, 0)
 
 
 def local_model(name: str, settings: LocalSettings) -> ModelInfo:
-    """Return the model ``name``, with or without ``local:`` before it.
-
-    Raises:
-        UsageError: there is no such file, or it is no model.
-    """
+    """Return the model ``name``, with or without ``local:``. Raises UsageError: there is no such model file."""
     path = model_file(name.removeprefix(PREFIX))
-    facts = read_gguf(path)
-    window = min(settings.window, facts.window or settings.window)
+    window = min(settings.window, read_gguf(path) or settings.window)
     return ModelInfo(
         f"{PREFIX}{path}", LOCAL, str(path),
         family=path.stem.lower(), window=window, max_output=max(256, window // 4), prices=FREE, tools="react",
@@ -184,7 +145,7 @@ def lacking_library() -> str:
     return ""
 
 
-ENTRY = "ba_tui.providers.local.program:main"
+ENTRY = "ba_tui.providers.local_program:main"
 LOAD_SECONDS = 600.0
 NOTICED = 2.0
 """Seconds after a broken connection in which the end of the process is reported."""
@@ -211,10 +172,7 @@ class LocalAddress:
 
 
 class LocalProcesses:
-    """The helper processes, one for each model file, shared by all its users. They start when needed and end with ba.
-
-    ``entry`` is the program that they run.
-    """
+    """The helper processes running ``entry``, one a model file, shared by its users, from first use to the end."""
 
     def __init__(self, folder: Path, entry: str = ENTRY) -> None:
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

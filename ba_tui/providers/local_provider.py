@@ -19,7 +19,7 @@ from ba_tui.core.text.patterns import regex
 from ba_tui.core.tool import Tool
 from ba_tui.providers.connection import DIRECT, Transfer
 from ba_tui.providers.credentials import BoundKey
-from ba_tui.providers.local.model_files import (
+from ba_tui.providers.local_files import (
     SMALL_WINDOW,
     LocalAddress,
     LocalPlace,
@@ -84,8 +84,7 @@ def answer_due(messages: Sequence[Message]) -> bool:
 
 
 def read_lines(messages: Sequence[Message]) -> Mapping[str, Sequence[str]]:
-    """Return the lines of each file that was read and not passed to another tool since; only unique lines that are not
-    blank. Empty when they are more than MOST_LINES together."""
+    """Return the unique lines of each file that was read and not passed on since; none if more than MOST_LINES."""
     calls = {call.id: call for message in messages for call in message.calls}
     lines: dict[str, Sequence[str]] = {}
     for message in messages:
@@ -155,15 +154,8 @@ def call_grammar(tools: Sequence[Tool], *, needed: bool = False, lines: FileLine
     """Return the grammar of a reply that may call ``tools``, or must if ``needed``. ``lines`` as above."""
     schema = json.dumps(call_schema(tools, lines), ensure_ascii=False)
     rules = ("start: thought? call",) if needed else ("start: thought? (call | final)", _FINAL)
-    return "\n".join(
-        (
-            "%llguidance {}",
-            *rules,
-            _THOUGHT,
-            'call: "Action: " arguments "\\n"?',
-            f"arguments: %json {schema}",
-        )
-    )
+    call = ('call: "Action: " arguments "\\n"?', f"arguments: %json {schema}")
+    return "\n".join(("%llguidance {}", *rules, _THOUGHT, *call))
 
 
 def _arguments(tool: Tool, lines: FileLines) -> Sequence[dict[str, Any]]:
@@ -215,8 +207,12 @@ def told_tools(tools: Sequence[Tool]) -> Sequence[Tool]:
 def examples(form: Form, tools: Sequence[Tool], model: ModelInfo) -> Sequence[Message]:
     """Return rounds of questions, calls and answers, without those that need a tool outside ``tools``."""
     names = {tool.name for tool in tools}
-    rounds = [fields(each) for each in items(_read("examples"))]
-    return [message for each in rounds if _uses(each) <= names for message in _round(each, form, model.id)]
+    return [
+        message
+        for each in map(fields, items(_read("examples")))
+        if {text_of(fields(step).get("tool")) for step in items(each.get("steps"))} <= names
+        for message in _round(each, form, model.id)
+    ]
 
 
 def _told(tool: Tool, words: Mapping[str, Any]) -> Tool:
@@ -226,18 +222,9 @@ def _told(tool: Tool, words: Mapping[str, Any]) -> Tool:
     if not set(items(tool.input_schema.get("required"))) <= set(required):
         # The tool's arguments changed after the short description was written: use its own.
         return tool
-    schema = {
-        "type": "object",
-        "properties": {name: properties[name] for name in named},
-        "required": required,
-        "additionalProperties": False,
-    }
+    schema = _object({name: properties[name] for name in named}, required)
     facts = replace(tool.facts, examples=tuple(fields(each) for each in items(words.get("examples"))))
     return replace(tool, description=text_of(words.get("about")), input_schema=schema, facts=facts)
-
-
-def _uses(example: Mapping[str, Any]) -> set[str]:
-    return {text_of(fields(step).get("tool")) for step in items(example.get("steps"))}
 
 
 def _round(example: Mapping[str, Any], form: Form, model: str) -> Sequence[Message]:
@@ -301,7 +288,6 @@ class LocalProvider:
         await self._text.close()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         if request.tools is not self._tools[0]:
             few = few_tools(request.tools, self._few)
             self._tools = (request.tools, told_tools(few) if self._small else few)
@@ -364,7 +350,6 @@ class LlamaCpp:
         self._processes.leave(self._place)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """See core.provider.Provider."""
         address = await self._loaded()
         if address != self._address:
             await self._forget()

@@ -16,8 +16,13 @@ from ba_tui.core.provider import ModelInfo
 from ba_tui.core.tool import Tool
 from ba_tui.core.turn import Branch
 from ba_tui.core.values import frozen
-from ba_tui.providers.tokens.counter import DynamicTokenCounter, TokenScale
-from ba_tui.providers.tokens.registry import ModelEncoderRegistry, load_encoders
+from ba_tui.providers.token_counter import (
+    DynamicTokenCounter,
+    ModelEncoderRegistry,
+    Pixels,
+    load_encoders,
+    unmeasured,
+)
 from ba_tui.resources import exclusive, read_regular, save_whole
 
 LOWEST, HIGHEST = 0.5, 2.5
@@ -32,8 +37,7 @@ KEPT = 100
 LARGEST = 100_000
 MAIN = "main"
 GROWN = 10
-"""A conversation that has grown by less than one part of this many teaches nothing new, and estimating it takes time.
-"""
+"""A conversation that has grown by less than one part of this many is not estimated: that takes time."""
 MANY = 50
 """New messages from which on they are not counted on the event loop: a long conversation was opened."""
 
@@ -47,7 +51,7 @@ class _Ratio:
 class TokenCalibration:
     """Ratios by model, in ``file``. If it can't be read or written, only accuracy is lost."""
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path) -> None:
         self._file = file
         self._ratios: dict[str, _Ratio] | None = None
         self._changed: dict[str, _Ratio] = {}
@@ -69,7 +73,7 @@ class TokenCalibration:
 
     def save(self) -> None:
         """Save the ratios together with those that other processes saved. Never raises."""
-        if not self._changed or self._file is None:
+        if not self._changed:
             return
         with suppress(StorageError, OSError), exclusive(self._file.parent):
             ratios = {**_read(self._file), **self._changed}
@@ -80,7 +84,7 @@ class TokenCalibration:
 
     def _known(self) -> dict[str, _Ratio]:
         if self._ratios is None:
-            self._ratios = _read(self._file) if self._file else {}
+            self._ratios = _read(self._file)
         return self._ratios
 
 
@@ -155,10 +159,6 @@ class UsageCalibrator:
         self._learn(answer.model, estimated, usage.prompt)
 
 
-def _unmeasured(data: bytes) -> tuple[int, int] | None:
-    return None
-
-
 class Tokens:
     """Counts tokens for the ``model`` in use: by the ``encoders`` files, corrected by ``calibration``. ``pixels`` gives
     the width and height of a picture. For the event loop: cheap, and no message is counted twice."""
@@ -168,7 +168,7 @@ class Tokens:
         model: Callable[[], ModelInfo],
         encoders: Sequence[Path],
         calibration: TokenCalibration,
-        pixels: Callable[[bytes], tuple[int, int] | None] = _unmeasured,
+        pixels: Pixels = unmeasured,
     ) -> None:
         self._model = model
         self._files = encoders
@@ -203,10 +203,6 @@ class Tokens:
     def count_tools(self, tools: Sequence[Tool]) -> int:
         return self.counter.tools(tools)
 
-    def parts(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Return the tokens of text and calls, and those of tool results; ``count`` is their sum."""
-        return self.counter.parts(messages)
-
     def calibrating(self, fixed: Callable[[], int], tools: Callable[[], Sequence[Tool]]) -> UsageCalibrator:
         """Return the interceptor that learns. ``fixed``: tokens of the system prompt and ``tools``, as counted here."""
 
@@ -217,8 +213,9 @@ class Tokens:
 
     def _made(self, info: ModelInfo) -> DynamicTokenCounter:
         config = self._encoders().find(info.name)
-        scale = TokenScale(lambda: config.margin * self._calibration.ratio(info.id), config.family, self._pixels)
-        return DynamicTokenCounter(scale=scale)
+        return DynamicTokenCounter(
+            factor=lambda: config.margin * self._calibration.ratio(info.id), family=config.family, pixels=self._pixels
+        )
 
     def _encoders(self) -> ModelEncoderRegistry:
         if self._registry is None:

@@ -23,8 +23,7 @@ from ba_tui.core.errors import BaError, StorageError
 from ba_tui.core.provider import ModelRequest
 from ba_tui.core.values import frozen
 from ba_tui.processes.scratch import scratch
-from ba_tui.providers.tokens.counter import estimate_characters
-from ba_tui.providers.tokens.registry import CL100K, O200K, EncoderConfig, ModelEncoderRegistry
+from ba_tui.providers.token_counter import CL100K, O200K, EncoderConfig, ModelEncoderRegistry, estimate_characters
 from ba_tui.resources import open_regular, save_whole
 
 if TYPE_CHECKING:
@@ -99,11 +98,7 @@ class Encodings:
             return tiktoken.get_encoding(name)
 
     def _unpack(self, folder: Path, name: str) -> None:
-        """Put the rank file where tiktoken looks for it.
-
-        Raises:
-            OSError, StorageError: it can't be read or written. ValueError: it is damaged.
-        """
+        """Put the rank file where tiktoken looks for it. Raises OSError, StorageError, or ValueError: it is damaged."""
         place = _place(folder, name)
         if _whole(place, name):
             return
@@ -177,8 +172,7 @@ class ExactCounts:
         self.trouble = ""
 
     async def count(self, request: ModelRequest) -> int | None:
-        """Return the tokens of the whole request; None when the provider does not answer, with the reason in
-        ``trouble``."""
+        """Return the tokens of the request; None when the provider does not answer, for the reason in ``trouble``."""
         key = _digest(request)
         if key in self._known:
             return self._known[key]

@@ -22,6 +22,7 @@ from ba_tui.providers.access import ProviderSetup
 from ba_tui.providers.catalog import ModelChoices
 from ba_tui.resources import project_root
 from ba_tui.settings.claude_files import foreign_notices
+from ba_tui.settings.editing import SettingsOfFolder
 
 
 @asked_once()
@@ -39,13 +40,12 @@ def connect(flags: Mapping[str, object], cwd: Path, *, strict: bool = False) -> 
     notices += foreign_notices(start.loaded.foreign, start.where)
     if not start.trusts(root := project_root(cwd)):
         notices += untrusted_notices(trust.look(root), attended=not strict)
-    found = partial(settings_of, cwd, start.where)
     return Services(
         start.library, ModelChoices(start.catalog, settings.providers), ProviderSetup(start.access, start.where),
         tuple(notices), settings.output_format, partial(late("ba_tui.sessions.upkeep:upkeep"), start.where, kept),
         partial(late("ba_tui.sessions.upkeep:tidy"), start.where, kept),
         None if strict else trust, settings.notify,
-        partial(late("ba_tui.settings.editing:SettingsOfFolder"), start.where, found, check_value),
+        SettingsOfFolder(start.where, partial(settings_of, cwd, start.where), check_value),
         partial(late("ba_tui.assembly.doctor:examined"), cwd), partial(_with_folders, flags, cwd, strict),
         settings.max_turns,
     )  # fmt: skip

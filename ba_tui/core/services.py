@@ -96,8 +96,7 @@ class Services:
     """Folder trust, asked before the first prompt in a folder; None if no question is needed."""
     notify: str = "bell"
     """How to call a user who looks elsewhere: ``bell``, ``osc9``, ``osc777`` or ``off``."""
-    settings: Callable[[], SettingsForm] | None = None
-    """Returns the settings of the folder as a form; None if this run saves no settings."""
+    settings: SettingsForm | None = None
     checks: Callable[[], Iterator[CheckResult]] | None = None
     """Yields the doctor's findings as they become known. Takes seconds: iterate it in a thread."""
     with_folders: Callable[[Sequence[Path]], Services] | None = None

@@ -20,12 +20,11 @@ _CONTROL_BUT_ESCAPE = regex(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 _OPEN = regex(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]{0,2000}\x1b?|[PX^_][^\x1b\n]{0,2000}\x1b?|[ -/]*)\Z")
 GAP = regex(r"\[… ([\d,]+) \w+, ([\d,]+) (?:character|byte)s? left out[^\n]* …\]")
 """Marks lines that were cut out of a text."""
-_SUSPECT = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
     """Return ``text`` without escape sequences and control characters, and the last state of overwritten lines."""
-    if not _SUSPECT.search(text):
+    if not _CONTROL.search(text):
         return text
     return _CONTROL.sub("", _overwritten(_SEQUENCE.sub("", text)))
 
@@ -33,7 +32,7 @@ def plain(text: str) -> str:
 def unescaped(text: str) -> str:
     """Return ``plain`` for text that is not from a terminal: overwritten text stays, a lone carriage return becomes
     ␍."""
-    if not _SUSPECT.search(text):
+    if not _CONTROL.search(text):
         return text
     text = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "␍")
     return _CONTROL.sub("", text)
@@ -41,7 +40,7 @@ def unescaped(text: str) -> str:
 
 def coloured(text: str) -> str:
     """Return ``plain`` with colours (SGR sequences), for the pane."""
-    if not _SUSPECT.search(text):
+    if not _CONTROL.search(text):
         return text
     kept = _SEQUENCE.sub(lambda match: match.group(0) if _COLOUR.fullmatch(match.group(0)) else "", text)
     return _CONTROL_BUT_ESCAPE.sub("", _overwritten(kept))

@@ -75,31 +75,16 @@ class ModelRequests:
         """
         provider = await self._ready(branch)
         request = ModelRequest(system, messages, tools, call_tools=bool(tools), must_call=bool(tools))
-        async with answer_of(provider, request) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, Message):
-                    paid = charged(provider.model.prices, chunk.usage)
-                    branch.emit(SideRequest("plan", chunk.model, chunk.usage, *paid))
-                    return chunk
-                if isinstance(chunk, Retrying | Notice):
-                    branch.emit(chunk)
-        raise ProviderError("The model's answer ended without a message.", "Send the request again.")
+        answer = await _answer(provider, request, branch)
+        branch.emit(SideRequest("plan", answer.model, answer.usage, *charged(provider.model.prices, answer.usage)))
+        return answer
 
     async def say(self, branch: Branch, system: str, messages: Sequence[Message]) -> Message:
         """Return an answer of the branch's agent, streamed to the user. Raises as ``ask`` does."""
         provider = await self._ready(branch)
-        request = ModelRequest(system, messages, (), call_tools=False)
-        async with answer_of(provider, request) as chunks:
-            async for chunk in chunks:
-                match chunk:
-                    case Message():
-                        branch.emit(MessageDone(chunk, *charged(provider.model.prices, chunk.usage)))
-                        return chunk
-                    case TextDelta() | ThinkingDelta() | MessageRestarted() | PromptProgress() | Retrying() | Notice():
-                        branch.emit(chunk)
-                    case _:
-                        pass
-        raise ProviderError("The model's answer ended without a message.", "Send the request again.")
+        answer = await _answer(provider, ModelRequest(system, messages, (), call_tools=False), branch, aloud=True)
+        branch.emit(MessageDone(answer, *charged(provider.model.prices, answer.usage)))
+        return answer
 
     def offered(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools that the model sees: a plan of a small model uses only these."""
@@ -118,6 +103,22 @@ class ModelRequests:
             # It may read keys and load an SDK.
             self._provider, self._named = await asyncio.to_thread(self._model.provider, named), named
         return self._provider
+
+
+async def _answer(provider: Provider, request: ModelRequest, branch: Branch, *, aloud: bool = False) -> Message:
+    """Return the answer; ``aloud`` streams it to the user."""
+    async with answer_of(provider, request) as chunks:
+        async for chunk in chunks:
+            match chunk:
+                case Message():
+                    return chunk
+                case Retrying() | Notice():
+                    branch.emit(chunk)
+                case TextDelta() | ThinkingDelta() | MessageRestarted() | PromptProgress() if aloud:
+                    branch.emit(chunk)
+                case _:
+                    pass
+    raise ProviderError("The model's answer ended without a message.", "Send the request again.")
 
 
 PYTHON_FILES = "artifacts"

@@ -89,11 +89,17 @@ def _load(file: str, module: str, digest: str) -> list[DeclaredTool]:
     return derived
 
 
-class _Plain(SourceFileLoader):
-    """Compiles the source itself: no ``__pycache__`` is read or written."""
+class _Loader(SourceFileLoader):
+    """Compiles the source itself: no ``__pycache__`` is read or written. ``data``: the checked bytes, which run even if
+    the file has changed since; by default the file is read."""
+
+    def __init__(self, fullname: str, path: str, data: bytes | None = None) -> None:
+        super().__init__(fullname, path)
+        self._data = data
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
+        data = self.get_data(self.path) if self._data is None else self._data
+        return compile(data, self.path, "exec", dont_inherit=True)
 
 
 class _SiblingModules:
@@ -111,7 +117,7 @@ class _SiblingModules:
         return next((spec for entry in below if (spec := self._found(name, entry))), None)
 
     def _found(self, name: str, folder: str) -> ModuleSpec | None:
-        return FileFinder(folder, (_Plain, [".py"])).find_spec(name)
+        return FileFinder(folder, (_Loader, [".py"])).find_spec(name)
 
 
 def _from_file(path: Path, digest: str) -> ModuleType:
@@ -125,23 +131,12 @@ def _from_file(path: Path, digest: str) -> ModuleType:
     sys.meta_path.insert(0, _SiblingModules(folder, top=False))
     sys.meta_path.append(_SiblingModules(folder, top=True))
     name = f"ba_tool_{path.stem}"
-    spec = spec_from_file_location(name, path, loader=_Given(name, str(path), data))
+    spec = spec_from_file_location(name, path, loader=_Loader(name, str(path), data))
     if spec is None or spec.loader is None:
         raise ToolFault("this is not a Python file")
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-class _Given(SourceFileLoader):
-    """Runs the checked bytes, even if the file has changed since."""
-
-    def __init__(self, name: str, path: str, data: bytes) -> None:
-        super().__init__(name, path)
-        self._data = data
-
-    def get_code(self, fullname: str) -> CodeType:
-        return compile(self._data, self.path, "exec", dont_inherit=True)
 
 
 def _called(

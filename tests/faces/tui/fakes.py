@@ -355,9 +355,7 @@ class World:
 
     def connect(self) -> Services:
         self.gate()
-        form = self.settings
-        settings = None if form is None else lambda: form
-        services = Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust, settings=settings)
+        services = Services(self.shelf, Models(), self.ways, self.notices, trust=self.trust, settings=self.settings)
         return changed(services, checks=self._checks, with_folders=self._wider)
 
     def _checks(self) -> Iterator[CheckResult]:

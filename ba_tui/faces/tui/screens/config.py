@@ -162,7 +162,7 @@ def config(chat: Actions, words: str) -> None:
     services, _conversation = chat.session.live
     if services.settings is None or not chat.session.start.kept:
         raise UsageError("This session saves no settings.", "Start ba in one of your folders, then use /config.")
-    chat.ba.push_screen(ConfigScreen(services.settings(), words))
+    chat.ba.push_screen(ConfigScreen(services.settings, words))
 
 
 OWNERS = {"user": "Yours, in every folder", "project": "This project's"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ba_tui import resources
 from ba_tui.providers.token_counter import (
     FILE,
     EncoderConfig,
@@ -15,7 +16,6 @@ from ba_tui.providers.token_counter import (
     family_of,
     load_encoders,
 )
-from ba_tui import resources
 
 BUNDLED = resources.bundled("config") / FILE
 

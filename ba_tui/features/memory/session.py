@@ -134,7 +134,7 @@ class MemorySession:
         await _shielded(self._storing.close())
 
 
-async def _shielded(work: Awaitable[None]) -> None:
+async def _shielded(work: Awaitable[object]) -> None:
     """Wait for ``work``. A failure of memory never costs an answer: it is logged."""
     try:
         await work

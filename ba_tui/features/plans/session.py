@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import UsageError
 from ba_tui.core.events import Event, Notice, Steered, TurnStarted
 from ba_tui.core.messages import Message, reminder
@@ -67,7 +68,7 @@ GO_ON = "Go on with it: {}. What was completed is kept."
 OWN, TEAM = "/plan resume", "/team resume"
 
 
-class PlanSession:
+class PlanSession(Interceptor):
     """The plans of one session, which its events contain; a listener, and the work of the tool plan."""
 
     def __init__(self, definition: Definition, settings: PlanSettings, scope: PlanScope) -> None:
@@ -145,9 +146,6 @@ class PlanSession:
                 # The app reports it when it opens a session.
                 branch.emit(Notice(line, "warning"))
             branch.emit(Steered(reminder(f"{line} Only the user can go on with it.")))
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Continue: plans need nothing after an answer."""
 
     async def by_model(self, goal: str, reason: str, waiting: PlanCall) -> Plan:
         """Make and execute a plan within a call of the model; return its final state, or the unapproved plan.

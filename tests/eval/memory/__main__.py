@@ -13,7 +13,7 @@ from statistics import quantiles
 
 from tests.eval.memory.cases import BadCases, Case, loaded
 from tests.eval.memory.handwritten import handwritten, unrelated
-from tests.eval.memory.measure import DEPTHS, PARTS, Ranks, Store, ranks, reminders, stores, without
+from tests.eval.memory.measure import DEPTHS, PARTS, Ranks, Store, ranks, reminders, stores
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,7 +43,7 @@ def _report(found: Sequence[tuple[Case, Store]], parts: Sequence[str]) -> None:
     print(f"{'':22} {head}   mrr")
     print(_row("all parts", every))
     for part in parts:
-        print(_row(f"without {part}", ranks(found, without(part))), flush=True)
+        print(_row(f"without {part}", ranks(found, part)), flush=True)
     print()
     for kind in every.kinds:
         print(f"{kind:22} {'  '.join(f'{every.recall(depth, kind):5.1f}' for depth in DEPTHS)}")

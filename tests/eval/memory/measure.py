@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import EMBEDDERS, Embedder
 from ba_tui.features.memory.engine.index import Index
 from ba_tui.features.memory.engine.log import Log, added
-from ba_tui.features.memory.engine.lookup import Lookup
-from ba_tui.features.memory.engine.recall import Parts, Recall, SearchRequest, SearchShelf
+from ba_tui.features.memory.engine.lookup import Lookup, Nearby, Row
+from ba_tui.features.memory.engine.recall import Calibration, Hit, Recall, SearchRequest, SearchShelf
+from ba_tui.features.memory.engine.scoring import Grades
 from ba_tui.features.memory.engine.store_process.desk import Exact, embedded_text
 from ba_tui.features.memory.engine.store_process.mind import Mind
 from ba_tui.features.memory.engine.vectors import VectorFile
@@ -28,7 +30,39 @@ NAMED = (1, 5, 10, 25)
 DEEPEST = 25
 LIMIT, TOKENS = 5, 600
 """Entries and tokens of one reminder."""
-PARTS = tuple(field.name for field in fields(Parts))
+PARTS = ("vectors", "likeness", "neighbours", "speaker", "dates", "form", "length")
+WEIGHTS = {"dates": ("dated",), "form": ("statement", "when"), "length": ("length",)}
+"""The signals of parts that are nothing but signals."""
+
+
+class Alone(Lookup):
+    """Knows no neighbours of a turn."""
+
+    def nearby(self, rows: Iterable[Row]) -> dict[int, Nearby]:
+        return {}
+
+
+class Partial(Recall):
+    """Retrieval without the part ``off``, to measure its benefit."""
+
+    def __init__(self, shelf: SearchShelf, mind: Mind | None, off: str = "") -> None:
+        if off == "neighbours":
+            shelf = replace(shelf, lookup=Alone(shelf.lookup.index))
+        super().__init__([shelf], None if off == "vectors" else mind)
+        self._off = off
+
+    def _speakers(self) -> set[str]:
+        return set() if self._off == "speaker" else super()._speakers()
+
+    def _grades(self, question: Any, telling: Any, found: Any, meaning: Any) -> Grades:
+        return {} if self._off == "likeness" else super()._grades(question, telling, found, meaning)
+
+    def _scored(
+        self, found: Any, question: Any, telling: Any, grades: Grades, weights: Calibration
+    ) -> Iterator[tuple[Row, Hit]]:
+        none = dict.fromkeys(WEIGHTS.get(self._off, ()), 0.0)
+        weights = replace(weights, turns=replace(weights.turns, **none), facts=replace(weights.facts, **none))
+        return super()._scored(found, question, telling, grades, weights)
 
 
 @dataclass
@@ -82,9 +116,9 @@ class Store:
         self.mind = mind
         self.shelf = SearchShelf(lookup, nearest)
 
-    def ask(self, ask: SearchRequest, parts: Parts = Parts()) -> tuple[list[str], float]:  # noqa: B008 - a value
+    def ask(self, ask: SearchRequest, without: str = "") -> tuple[list[str], float]:
         """Ids, best first, and the seconds that it took."""
-        recall = Recall([self.shelf], self.mind, parts)
+        recall = Partial(self.shelf, self.mind, without)
         begun = time.perf_counter()
         found = recall.search(ask)
         ids = [id for hit in found.hits for id in (hit.entry.id, *hit.twins)]
@@ -128,18 +162,14 @@ def stores(cases: Sequence[Case], embedder: str, vectors: Path | None = None) ->
         yield found
 
 
-def ranks(found: Sequence[tuple[Case, Store]], parts: Parts = Parts()) -> Ranks:  # noqa: B008 - a value
-    """The places of all evidence with these parts."""
+def ranks(found: Sequence[tuple[Case, Store]], without: str = "") -> Ranks:
+    """The places of all evidence, without one of the PARTS."""
     result = Ranks()
     for case, store in found:
         for question in case.questions:
             ask = SearchRequest(question.text, limit=DEEPEST, explicit=True, today=question.today)
-            result.add(question, *store.ask(ask, parts))
+            result.add(question, *store.ask(ask, without))
     return result
-
-
-def without(part: str) -> Parts:
-    return replace(Parts(), **{part: False})
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Find dates in text: written out, in figures, and relative ones such as "yesterday".
-
-English, German and Chinese; the words themselves are in ``calendar_words``.
-"""
+"""Find dates in English, German and Chinese text: written out, in figures, and relative ones such as "yesterday"."""
 
 from __future__ import annotations
 

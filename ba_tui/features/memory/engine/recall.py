@@ -148,20 +148,6 @@ class SearchShelf:
 
 
 @frozen
-class Parts:
-    """Parts of retrieval. Evaluations switch them off one by one to measure their benefit."""
-
-    vectors: bool = True
-    likeness: bool = True
-    neighbours: bool = True
-    speaker: bool = True
-    dates: bool = True
-    form: bool = True
-    """Statements before questions, times for a question about a time."""
-    length: bool = True
-
-
-@frozen
 class SearchRequest:
     """A request to memory."""
 
@@ -222,20 +208,18 @@ class Recall:
         self,
         shelves: Sequence[SearchShelf],
         meaning: MeaningModel | None = None,
-        parts: Parts = Parts(),  # noqa: B008 - a value
         count: Callable[[str], int] = lambda text: len(text.encode()) // 4 + 1,
     ) -> None:
         self._shelves = shelves
         self._meaning = meaning
-        self._parts = parts
         self._count = count
 
     def search(self, ask: SearchRequest) -> RecallResult:
         """Return the entries that answer ``ask``. Never raises: ``why`` of the result names a broken part."""
-        why = "" if self._meaning and self._parts.vectors else "No embedding model is in use."
+        why = "" if self._meaning else "No embedding model is in use."
         try:
             question = read(ask.text, self._speakers(), ask.today)
-            if self._meaning and self._parts.vectors:
+            if self._meaning:
                 try:
                     weighed = self._weighed(question, self._meaning)
                     return _explained(question, weighed, self._chosen(ask, weighed, "vectors", ""))
@@ -252,8 +236,6 @@ class Recall:
         return self._recent(ask, why)
 
     def _speakers(self) -> set[str]:
-        if not self._parts.speaker:
-            return set()
         return {speaker for shelf in self._shelves for speaker in shelf.lookup.speakers()}
 
     def _weighed(self, question: ParsedQuestion, meaning: MeaningModel | None) -> list[tuple[Row, SearchShelf, Hit]]:
@@ -287,17 +269,15 @@ class Recall:
             ids = [rows[number].id for number in numbers[:_COMPARED] if number in rows]
             unknown = [id for id in ids if id not in cosines]
             cosines.update(shelf.nearest.cosines(vector, unknown))
-        nearby: dict[int, Nearby] = {}
-        if self._parts.neighbours:
-            nearby = lookup.nearby(rows.values())
-            # An answer may share no word with a question that is asked like the turn before it.
-            beside = dict.fromkeys(
-                each for number in numbers[:_LED] if number in nearby for each in nearby[number].all[:2] if each
-            )
-            answers = lookup.rows(beside.keys() - rows.keys())
-            nearby.update(lookup.nearby(answers.values()))
-            numbers = [*numbers, *answers]
-            rows.update(answers)
+        nearby = lookup.nearby(rows.values())
+        # An answer may share no word with a question that is asked like the turn before it.
+        beside = dict.fromkeys(
+            each for number in numbers[:_LED] if number in nearby for each in nearby[number].all[:2] if each
+        )
+        answers = lookup.rows(beside.keys() - rows.keys())
+        nearby.update(lookup.nearby(answers.values()))
+        numbers = [*numbers, *answers]
+        rows.update(answers)
         rows.update(lookup.rows({number for each in nearby.values() for number in each.all} - rows.keys()))
         return _Candidates(shelf, numbers, cosines, rows, nearby)
 
@@ -308,7 +288,7 @@ class Recall:
         found: Sequence[_Candidates],
         meaning: MeaningModel | None,
     ) -> Grades:
-        if meaning is None or not self._parts.likeness:
+        if meaning is None:
             return {}
         stems = {stem for each in found for row in each.rows.values() for stem in row.terms}
         asked = [term for term in question.terms if term.stem in telling]
@@ -333,17 +313,9 @@ class Recall:
         for number in found.numbers:
             if (row := found.rows.get(number)) is not None:
                 cosine = max(0.0, found.cosines.get(row.id, 0.0) - weights.unlike) / (1 - weights.unlike)
-                signals = self._switched(scorer.signals(row, found.nearby.get(number), cosine))
+                signals = scorer.signals(row, found.nearby.get(number), cosine)
                 relevance, rank = weights.relevance(row.kind, signals), weights.rank(row.kind, signals)
                 yield row, Hit(Entry(row.id, ""), relevance, signals, rank=rank)
-
-    def _switched(self, signals: Signals) -> Signals:
-        parts = self._parts
-        if not parts.dates:
-            signals = replace(signals, dated=0.0)
-        if not parts.form:
-            signals = replace(signals, statement=0.0, when=0.0)
-        return signals if parts.length else replace(signals, length=0.0)
 
     def _chosen(
         self, ask: SearchRequest, weighed: Sequence[tuple[Row, SearchShelf, Hit]], step: Step, why: str

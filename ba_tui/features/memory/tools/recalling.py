@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Compressed, Event, MemoriesUsed, Rewound, Steered, TurnStarted
 from ba_tui.core.messages import NOTE, Message, Text, reminder
@@ -51,8 +52,8 @@ _ORIGINS: dict[Origin, str] = {
 }
 
 
-class MemoryRecall:
-    """core.agent.Interceptor of the main agent, and a listener for the user's messages."""
+class MemoryRecall(Interceptor):
+    """For the main agent, and a listener for the user's messages."""
 
     def __init__(self, storing: EntryWriter, settings: MemorySettings) -> None:
         self._storing = storing
@@ -98,9 +99,6 @@ class MemoryRecall:
         branch.emit(Steered(reminder("\n".join([_ABOUT, *map(_line, found)]), origin="memory")))
         branch.emit(MemoriesUsed(tuple(line_of(each.entry, why=each.why) for each in found)))
         self._mark([each.entry.id for each in found])
-
-    async def after(self, reply: Message, branch: Branch) -> None:
-        """Continue: an answer needs no memories."""
 
     async def close(self) -> None:
         """Wait until the use of entries is recorded."""

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
+from ba_tui.core.agent import Interceptor
 from ba_tui.core.errors import BaError
 from ba_tui.core.events import Compressed, Event, MemoryChanged, MessageDone, Rewound, Titled, TurnStarted
 from ba_tui.core.messages import Message
@@ -30,8 +31,8 @@ REQUEST, ANSWER, NOTES = 160, 500, 2_400
 """Maximum characters of a request, of the last answer, and of a model's summary for a compression."""
 
 
-class SessionSummary:
-    """core.agent.Interceptor of the main agent, and a listener for requests and answers.
+class SessionSummary(Interceptor):
+    """For the main agent, and a listener for requests and answers.
 
     ``history``: all events of a resumed session.
     """
@@ -45,9 +46,6 @@ class SessionSummary:
 
     def apply(self, event: Event) -> None:
         self._course.apply(event)
-
-    async def before(self, branch: Branch) -> None:
-        """Continue: a turn that begins has no result yet."""
 
     async def after(self, reply: Message, branch: Branch) -> None:
         """Store the summary once the session deserves one, and report it."""

@@ -8,7 +8,6 @@ import json
 import sys
 import textwrap
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO, get_args
 
@@ -310,57 +309,50 @@ async def _followed(conversation: Conversation, turn: Turn, printer: TeamPrinter
     return outcome.code
 
 
-@dataclass
-class TeamStory:
-    """The facts of a team for the report at its end."""
-
-    team: Team | None = None
-    messages: int = 0
-    conflicts: dict[str, Conflict] | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """Return the part ``team`` of the JSON output."""
-        if self.team is None:
-            return {}
-        members = [
-            {"name": each.name, "role": each.role, "activity": each.activity, "agent_id": each.agent_id}
-            for each in self.team.members
-        ]
-        return {
-            "id": self.team.id,
-            "pattern": self.team.pattern,
-            "state": self.team.state,
-            "members": members,
-            "messages": self.messages,
-            "conflicts": [conflict_facts(each) for each in (self.conflicts or {}).values()],
-        }
-
-
 class TeamPrinter(Printer):
     """Prints a run as ``ba -p`` does, with lines about the team."""
 
     def __init__(self, format: str, out: TextIO, err: TextIO) -> None:
         super().__init__(format, out, err)
         self._kind = format
-        self.story = TeamStory()
+        self._team: Team | None = None
+        self._messages = 0
+        self._conflicts: dict[str, Conflict] = {}
         self._members: tuple[str, ...] = ()
 
     def event(self, event: Event) -> None:
         match event:
             case TeamChanged(team=team):
-                self.story.team = team
-                self._of_team("team", f"Team: {self._joined(team)}.", team=self.story.facts())
+                self._team = team
+                self._of_team("team", f"Team: {self._joined(team)}.", team=self._facts())
             case TeamMessage(message=message):
-                self.story.messages += 1
+                self._messages += 1
                 fields = {"from": message.sender, "to": message.receiver, "kind": message.type}
                 self._of_team(
                     "team_message", "", **fields, content=message.content, correlation_id=message.correlation_id
                 )
             case ConflictChanged(conflict=conflict):
-                self.story.conflicts = {**(self.story.conflicts or {}), conflict.id: conflict}
+                self._conflicts[conflict.id] = conflict
                 self._of_team("conflict", conflict_line(conflict), **conflict_facts(conflict))
             case _:
                 super().event(event)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the part ``team`` of the JSON output."""
+        if self._team is None:
+            return {}
+        members = [
+            {"name": each.name, "role": each.role, "activity": each.activity, "agent_id": each.agent_id}
+            for each in self._team.members
+        ]
+        return {
+            "id": self._team.id,
+            "pattern": self._team.pattern,
+            "state": self._team.state,
+            "members": members,
+            "messages": self._messages,
+            "conflicts": [conflict_facts(each) for each in self._conflicts.values()],
+        }
 
     def _joined(self, team: Team) -> str:
         """Report the members once; nothing while they stay the same."""
@@ -375,7 +367,7 @@ class TeamPrinter(Printer):
             self.say(words)
 
     def finish(self, outcome: RunResult) -> None:
-        if self._kind == "json" and (facts := self.story.facts()):
+        if self._kind == "json" and (facts := self._facts()):
             self._write(json.dumps({**outcome.report(self._started), "team": facts}, default=str) + "\n")
         else:
             super().finish(outcome)

@@ -160,8 +160,8 @@ async def no(text: str) -> bool:
 class DeskMeans:
     """Callbacks of a desk. ``heard`` is called with a member and its statements outside of responses. ``confirm`` asks
     whether to repeat work that may have changed something before its member vanished. ``accepted`` decides which result
-    of a job is final, also after a lead is resumed. ``may``: whether a member may send a message type. ``attending``:
-    see TeamMeans.
+    of a job is final, also after a lead is resumed. ``may``: whether a member may send a message type. ``attending``
+    shows the user questions from workers on other machines.
     """
 
     bus: MessageBus

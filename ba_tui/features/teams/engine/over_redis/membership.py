@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -201,10 +201,7 @@ class Membership:
             raise UsageError(text, f"Remove the secret. {what_to_do}")
 
     def _save(self, roster: MemberList) -> None:
-        members = [
-            {"name": each.name, "role": each.role, "at": each.at, "revoked": each.revoked}
-            for each in roster.members.values()
-        ]
+        members = [asdict(each) for each in roster.members.values()]
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         save_whole(self._file, json.dumps({"members": members, "at": roster.at}), mode=0o600)
 

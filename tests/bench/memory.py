@@ -17,7 +17,7 @@ import numpy
 
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import Fuse
-from ba_tui.features.memory.engine.log import new_id
+from ba_tui.features.memory.engine.entries import new_id
 from ba_tui.features.memory.engine.recall import SearchRequest
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store import MemoryStore

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ba_tui.core.ports.memory import Entry
-from ba_tui.features.memory.engine.log import new_id
+from ba_tui.features.memory.engine.entries import new_id
 
 NOW = 1_790_000_000.0
 PROJECT = "shop-1f0c2ab9"

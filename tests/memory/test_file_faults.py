@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ba_tui.core.errors import StorageError
-from ba_tui.features.memory.engine.log import Log, Mark, added
+from ba_tui.features.memory.engine.entries import added
+from ba_tui.features.memory.engine.log import Log, Mark
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store_process.desk import Ownership
 from tests.memory.entries import entry

@@ -14,7 +14,7 @@ from ba_tui.core.errors import NewerSchema, StorageError, UsageError, written_by
 from ba_tui.core.services import begin
 from ba_tui.core.start import Start
 from ba_tui.features.data.analysis.report import FORMAT
-from ba_tui.features.memory.engine.log import VERSION
+from ba_tui.features.memory.engine.entries import VERSION
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.plotting.plan_exports import SCHEMA, plan_of
 from ba_tui.sessions.journal import JournalFile

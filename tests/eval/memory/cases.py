@@ -18,8 +18,8 @@ from typing import Any, cast
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import KINDS, Entry
 from ba_tui.features.memory.engine.dates import spans
+from ba_tui.features.memory.engine.entries import day_of
 from ba_tui.features.memory.engine.index import asks
-from ba_tui.features.memory.engine.log import day_of
 
 _SLASHES = re.compile(r"\b(\d{4})/(\d\d?)/(\d\d?)\b")
 _NUMBER = re.compile(r"\d{9,13}(\.\d+)?")

@@ -14,8 +14,9 @@ from typing import Any
 
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import EMBEDDERS, Embedder
+from ba_tui.features.memory.engine.entries import added
 from ba_tui.features.memory.engine.index import Index
-from ba_tui.features.memory.engine.log import Log, added
+from ba_tui.features.memory.engine.log import Log
 from ba_tui.features.memory.engine.lookup import Lookup, Nearby, Row
 from ba_tui.features.memory.engine.recall import Calibration, Hit, Recall, SearchRequest, SearchShelf
 from ba_tui.features.memory.engine.scoring import Grades

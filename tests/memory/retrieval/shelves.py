@@ -10,8 +10,9 @@ import numpy
 
 from ba_tui.core.ports.memory import Entry
 from ba_tui.features.memory.engine.embedding import NoEmbedder, Traits
+from ba_tui.features.memory.engine.entries import added
 from ba_tui.features.memory.engine.index import Index
-from ba_tui.features.memory.engine.log import Log, added
+from ba_tui.features.memory.engine.log import Log
 from ba_tui.features.memory.engine.lookup import Lookup
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

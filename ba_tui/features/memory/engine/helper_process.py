@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.log import as_record, entry_of
+from ba_tui.features.memory.engine.entries import as_record, entry_of
 from ba_tui.features.memory.engine.recall import Hit, RecallResult, SearchRequest
 from ba_tui.features.memory.engine.scoring import Signals
 from ba_tui.features.memory.engine.setup import BY_WORDS, Endpoint, StoreSetup, TeamServer

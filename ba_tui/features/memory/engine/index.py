@@ -19,18 +19,8 @@ from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import says_when, spans
-from ba_tui.features.memory.engine.log import (
-    VERSION,
-    Log,
-    Mark,
-    as_record,
-    changes_of,
-    day_of,
-    entry_of,
-    ids_of,
-    mark_in,
-    version_of,
-)
+from ba_tui.features.memory.engine.entries import VERSION, as_record, changes_of, day_of, entry_of, ids_of, version_of
+from ba_tui.features.memory.engine.log import Log, Mark, mark_in
 from ba_tui.features.memory.engine.terms import IndexTerm, fingerprint, terms
 from ba_tui.sqlite_cache import Cache, CacheLayout, busy, writing
 

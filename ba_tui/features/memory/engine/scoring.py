@@ -17,7 +17,7 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine.dates import Span, days, overlap, spans, without_dates
-from ba_tui.features.memory.engine.log import day_of
+from ba_tui.features.memory.engine.entries import day_of
 from ba_tui.features.memory.engine.lookup import Nearby, Row
 from ba_tui.features.memory.engine.terms import READ, IndexTerm, is_unspaced, stems, terms
 

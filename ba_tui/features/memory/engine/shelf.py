@@ -17,8 +17,9 @@ from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import count
+from ba_tui.features.memory.engine.entries import VERSION, added, entry_of, ids_of, line, version_of
 from ba_tui.features.memory.engine.index import Health, Index
-from ba_tui.features.memory.engine.log import VERSION, Log, Mark, added, entry_of, ids_of, line, version_of
+from ba_tui.features.memory.engine.log import Log, Mark
 from ba_tui.features.memory.engine.lookup import Lookup
 from ba_tui.features.memory.engine.vectors import VectorFile, content_hash
 

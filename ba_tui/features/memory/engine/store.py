@@ -21,6 +21,7 @@ from ba_tui.core.ports.memory import Entry, Kind, MemoryState, Scope, Step
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
 from ba_tui.features.memory.engine import recall
+from ba_tui.features.memory.engine.entries import VERSION, as_record, entry_of, line, version_of
 from ba_tui.features.memory.engine.helper_process import (
     CATCH_UP,
     FORGET,
@@ -33,7 +34,7 @@ from ba_tui.features.memory.engine.helper_process import (
     found_of,
 )
 from ba_tui.features.memory.engine.index import unpacked
-from ba_tui.features.memory.engine.log import VERSION, Mark, as_record, entry_of, line, version_of
+from ba_tui.features.memory.engine.log import Mark
 from ba_tui.features.memory.engine.lookup import Lookup
 from ba_tui.features.memory.engine.recall import Recall, RecallResult, SearchRequest
 from ba_tui.features.memory.engine.setup import StoreSetup

@@ -21,7 +21,7 @@ from ba_tui.core.text.untrusted import legible, neutralized
 from ba_tui.core.text.wording import clipped, one_line
 from ba_tui.core.transcript import Transcript
 from ba_tui.core.turn import Branch
-from ba_tui.features.memory.engine.log import day_of
+from ba_tui.features.memory.engine.entries import day_of
 from ba_tui.features.memory.tools.storing import SOON, EntryWriter
 from ba_tui.settings.sections.data import MemorySettings
 

@@ -16,7 +16,7 @@ from ba_tui.core.ports.memory import Draft, Entry, MemoryState, RecalledEntry, R
 from ba_tui.core.results import Display, Prose, ToolResult
 from ba_tui.core.text.wording import count, one_line
 from ba_tui.core.tool import Call, Tool
-from ba_tui.features.memory.engine.log import day_of
+from ba_tui.features.memory.engine.entries import day_of
 from ba_tui.features.memory.tools.recalling import recalled
 from ba_tui.features.memory.tools.storing import EntryWriter, PendingFacts, checked
 from ba_tui.tools.definitions import Definition

@@ -17,7 +17,7 @@ from ba_tui.core.errors import MemoryOff, SecretRefused, UsageError
 from ba_tui.core.messages import clean_text
 from ba_tui.core.ports.memory import Draft, Entry, Proposal, StoreResult
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.log import new_id
+from ba_tui.features.memory.engine.entries import new_id
 from ba_tui.features.memory.engine.stated import classified, value_changed
 from ba_tui.features.memory.engine.terms import Sameness, compare, fingerprint
 from ba_tui.permissions.secrets.scanner import find

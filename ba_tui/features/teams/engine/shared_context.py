@@ -15,7 +15,8 @@ from typing import Any, Protocol, cast
 
 from ba_tui.core.errors import UsageError
 from ba_tui.core.teamwork import AgentMessage
-from ba_tui.core.text.wording import matching
+from ba_tui.core.text.untrusted import CONTROL, neutralized
+from ba_tui.core.text.wording import clipped, matching
 from ba_tui.core.values import frozen
 from ba_tui.features.teams.engine.bus import MessageBus
 from ba_tui.features.teams.engine.messages import Share, inbox, message
@@ -27,6 +28,8 @@ LARGEST = 1_000_000
 MOST = 10_000
 """Maximum items of one team."""
 TRIES = 20
+LONGEST = 8_000
+"""Maximum characters of one value in a member's prompt."""
 
 
 @frozen
@@ -185,3 +188,9 @@ def checked_item(data: Any) -> Item:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def item_text(key: str, value: Any, version: int, by: str) -> str:
+    """Return an item as text for a model."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return f"- {key} (version {version}, by {by}): {neutralized(clipped(text, LONGEST), CONTROL)}"

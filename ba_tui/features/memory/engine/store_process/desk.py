@@ -20,7 +20,8 @@ from ba_tui.core.errors import BaError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.values import frozen
-from ba_tui.features.memory.engine.log import Mark, ids_of, mark_in
+from ba_tui.features.memory.engine.entries import ids_of
+from ba_tui.features.memory.engine.log import Mark, mark_in
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store_process.mind import Mind, WorkQueue, give_way
 from ba_tui.resources import open_regular, read_regular

@@ -26,7 +26,8 @@ from ba_tui.core.errors import UsageError
 from ba_tui.core.ports.memory import Entry
 from ba_tui.core.text.json_text import read_object
 from ba_tui.core.text.wording import one_line
-from ba_tui.features.memory.engine.log import Log, Mark, as_record, entry_of, ids_of, mark_in
+from ba_tui.features.memory.engine.entries import as_record, entry_of, ids_of
+from ba_tui.features.memory.engine.log import Log, Mark, mark_in
 from ba_tui.features.memory.engine.setup import TeamServer
 from ba_tui.features.memory.engine.shelf import Shelf
 from ba_tui.features.memory.engine.store_process.chroma_index import collection_name

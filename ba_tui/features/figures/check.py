@@ -127,6 +127,7 @@ class _Check:
         self.skipped: set[int] = set()
         self.constants: set[int] = set()
         self.operands: set[int] = set()
+        self.limits: set[int] = set()
         self.placing = PlaceFinder(evidence)
 
     def _convert(self) -> None:
@@ -185,6 +186,8 @@ class _Check:
             for at, weighing in enumerate(self.weighings):
                 if weighing.odds < BELIEVED and at not in self.skipped:
                     self._by_shown(at, weighing)
+        # The limit of a count need not come from anywhere.
+        self.constants |= {at for at in self.limits if at >= 0 and self.weighings[at].odds < BELIEVED}
         self.apart += [Apart(self.figures[at].start, self.figures[at].end, "constant") for at in self.constants]
         apart = tuple(sorted(self.apart, key=lambda each: each.start))
         return CheckedAnswer(
@@ -244,10 +247,13 @@ class _Check:
         rested = self.work < MOST_WORK and self.derived < MOST_DERIVED
         counting = CountCandidates(weighing, scope, self.before[at]) if rested and may_count(figure) else None
         if rested and may_count(figure) and (stated := self._conditions(at)):
-            fitting = next((each for each in stated if int(figure.value) in each.counts), None)
+            fitting = [(limit, each) for limit, each in stated if int(figure.value) in each.counts]
             if fitting:
-                weighing.add(1.0, Recipe("count", fitting.condition, fitting.table, (-1,), float(figure.value)))
-            elif figure.value <= max(each.all for each in stated) + 1 and self._is_the_count(at):
+                limit, count = fitting[0]
+                weighing.add(1.0, Recipe("count", count.condition, count.table, (-1,), float(figure.value)))
+                self.limits.add(limit)
+            elif figure.value <= max(each.all for _, each in stated) + 1 and self._is_the_count(at):
+                self.limits.update(limit for limit, _ in stated)
                 return weighing
         for each in found:
             if each.number != RECORD:
@@ -304,17 +310,25 @@ class _Check:
                 deriving = Derivations(weighing, series, found.focus, scope, self.row.get(found.number, -1))
                 deriving.all(meant, prior, (found.number, column))
 
-    def _conditions(self, at: int) -> Sequence[ConditionCount]:
-        """Return what a figure may count when its sentence compares values with a limit, or with the user's."""
+    def _conditions(self, at: int) -> Sequence[tuple[int, ConditionCount]]:
+        """Return what a figure may count when its sentence compares values with a limit, or with the user's; and
+        which figure the limit is, -1 for the user's."""
         sentence = self.scopes[at].sentence
         text = self.around.text
-        near = [self.figures[other] for other in self._beside(at)]
-        sided = [(side_of(text[max(0, limit.start - BEFORE) : limit.start]), limit) for limit in near if not limit.year]
-        if not any(side for side, _ in sided):
+        near = [other for other in self._beside(at) if not self.figures[other].year]
+        starts = {other: self.figures[other].start for other in near}
+        sided = [
+            (side_of(text[max(0, starts[other] - BEFORE) : starts[other]]), other, self.figures[other])
+            for other in near
+        ]
+        if not any(side for side, _, _ in sided):
             side = bool(sentence.words & ABOVE) - bool(sentence.words & BELOW)
-            sided = [(side, limit) for limit in self.evidence.said.figures[-LIMITS:]]
+            sided = [(side, -1, limit) for limit in self.evidence.said.figures[-LIMITS:]]
         return [
-            found for side, limit in sided if side for found in condition_counts(self.placing, sentence, side, limit)
+            (other, found)
+            for side, other, limit in sided
+            if side
+            for found in condition_counts(self.placing, sentence, side, limit)
         ]
 
     def _is_the_count(self, at: int) -> bool:

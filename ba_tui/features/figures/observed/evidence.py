@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 from ba_tui.core.text.patterns import regex
 from ba_tui.core.values import frozen
 from ba_tui.features.figures.extract import Extraction, Figure, extract
-from ba_tui.features.figures.observed.columns import Column, Read, moment_of, words_of
+from ba_tui.features.figures.observed.columns import Column, Read, moment_in, words_of
 from ba_tui.features.figures.observed.literals import table_of
 from ba_tui.features.figures.observed.observations import parts, tables
 from ba_tui.features.figures.observed.series import Fields, Series, by_date, by_label, key_of, searched
@@ -339,7 +339,8 @@ class Evidence:
         for column in table.columns:
             self._count(number, column, table)
         self.years.update(moment[:4] for moment in table.moments if moment[:4].isdigit())
-        self.years.update(column.name for column in table.columns if moment_of(column.name).isdigit())
+        dates = (moment_in(column.name)[:4] for column in table.columns)
+        self.years.update(date for date in dates if date.isdigit())
         for name in topic:
             self._name(name)
             self.topics.setdefault(name, []).append(number)

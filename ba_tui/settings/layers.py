@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +28,7 @@ from ba_tui.settings.claude_files import ForeignFile, claude_paths, read_claude_
 from ba_tui.settings.document import KeyPath, Problem, SettingsDocument, load_mapping, read_document
 from ba_tui.settings.environment import OTHERS, EnvironmentLayer, dotenv
 from ba_tui.settings.model import Settings
-from ba_tui.settings.plain import made
+from ba_tui.settings.plain import field_names, made
 from ba_tui.settings.sections.tools import HookGroup
 from ba_tui.settings.setters import ProjectRules, drop_broad_folders, problem_notices
 
@@ -202,7 +202,7 @@ def setting_files(places: UserFolders, project: Path) -> dict[str, Path]:
 def as_data(value: Any) -> Any:
     """Convert settings to data for YAML or JSON."""
     if is_dataclass(value):
-        return {each.name: as_data(getattr(value, each.name)) for each in fields(value)}
+        return {name: as_data(getattr(value, name)) for name in field_names(type(value))}
     if isinstance(value, Mapping):
         return {name: as_data(item) for name, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, tuple | list):

@@ -5,7 +5,7 @@ pydantic alone decides what is valid: any data that is not simple is left to ``c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -31,8 +31,7 @@ class NotPlain(Exception):
 def build(kind: type[T], data: Mapping[str, Any]) -> T:
     """Build the dataclass ``kind`` from ``data``. Raises NotPlain."""
     hints = hints_of(kind)
-    names = {each.name for each in fields(cast("Any", kind))}
-    if not data.keys() <= names:
+    if not data.keys() <= field_names(kind):
         raise NotPlain
     try:
         return kind(**{name: _value(hints[name], value) for name, value in data.items()})
@@ -54,6 +53,12 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
         return build(kind, data)
     except NotPlain:
         return adapter(kind).validate_python(data)
+
+
+@cache
+def field_names(kind: type[Any]) -> Set[str]:
+    """Return the names of the fields of ``kind``, in order."""
+    return dict.fromkeys(each.name for each in fields(kind)).keys()
 
 
 @cache

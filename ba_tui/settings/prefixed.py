@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 import yaml
@@ -42,6 +43,7 @@ class _Source(EnvSettingsSource):
             return text
 
 
+@cache
 def _model(kind: type[Any]) -> type[BaseModel]:
     """Return a pydantic model of a group of settings with its subgroups; it is not used for checks."""
     hints = get_type_hints(kind)

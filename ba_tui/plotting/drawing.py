@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
 from ba_tui.core.results import Box, Chart, ChartSeries
-from ba_tui.core.text.cells import fit, width_of
+from ba_tui.core.text.cells import fit, has_few_characters, width_of
 from ba_tui.core.text.wording import count
 from ba_tui.plotting.canvas import (
     ASCII,
@@ -506,8 +506,7 @@ def text_of(chart: Chart, width: int = 76, signs: Signs = UNICODE) -> str:
 
 def signs_for(environ: Mapping[str, str], encoding: str = "utf-8") -> Signs:
     """Return the characters that a terminal can show: ASCII on consoles without Braille and block characters."""
-    plain = environ.get("TERM", "") in {"linux", "dumb", "vt100", "vt102", "vt220"}
-    return ASCII if plain or not encoding.lower().replace("-", "").startswith("utf") else UNICODE
+    return ASCII if has_few_characters(environ) or not encoding.lower().replace("-", "").startswith("utf") else UNICODE
 
 
 def _body(chart: Chart, area: DrawingArea, height: int) -> list[Line]:

@@ -5,11 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.cells import cell_len, set_cell_size, split_graphemes
 
 ELLIPSIS = "…"
 LEAST_MIDDLE = 12
 """Cells below which nothing is cut out of the middle."""
+
+
+def has_few_characters(environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal is a console without Braille, block characters and most other signs."""
+    return environ.get("TERM", "") in {"linux", "dumb", "vt100", "vt102", "vt220"}
 
 
 def width_of(text: str) -> int:

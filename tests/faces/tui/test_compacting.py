@@ -17,7 +17,7 @@ from ba_tui.core.start import Start
 from ba_tui.core.turn import Branch
 from ba_tui.faces.tui.inspector.model import inspected
 from ba_tui.faces.tui.transcript.fold import fold
-from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import Compaction, source
 from ba_tui.faces.tui.transcript.rows import Look, rows
 from ba_tui.settings import CompressionSettings
@@ -32,13 +32,13 @@ DONE = Compressed(
 
 
 def painted(record: Compaction, *, expanded: bool, width: int = 80) -> list[str]:
-    return [line.text for line in rows(record, Look(width, Palette(), 0.0), expanded=expanded)]
+    return [line.text for line in rows(record, Look(width, Palette(glyphs=ASCII), 0.0), expanded=expanded)]
 
 
 def test_one_line_tells_sizes_way_and_cost() -> None:
     (record,) = fold([DONE])
     assert isinstance(record, Compaction)
-    assert painted(record, expanded=False) == ["Compressed: 162k to 71.0k tokens · with a summary · $0.012"]
+    assert painted(record, expanded=False) == ["Compressed: 162k to 71.0k tokens . with a summary . $0.012"]
     assert all(len(line) <= 40 for line in painted(record, expanded=False, width=40))
 
 
@@ -61,7 +61,7 @@ def test_the_inspector_shows_all_of_it() -> None:
 
 
 def test_what_rules_did_costs_nothing_and_an_unknown_price_is_a_dash() -> None:
-    assert painted(Compaction("extract", 100, 50, 0.0), expanded=False) == ["Compressed: 100 to 50 tokens · by rules"]
+    assert painted(Compaction("extract", 100, 50, 0.0), expanded=False) == ["Compressed: 100 to 50 tokens . by rules"]
     assert painted(Compaction("summarize", 100, 50), expanded=False)[0].endswith("—")
 
 

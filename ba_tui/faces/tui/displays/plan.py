@@ -14,10 +14,11 @@ from ba_tui.faces.tui.inspector.rows import GridRow, Piece, line, visible
 from ba_tui.faces.tui.inspector.source import todo_rows, todo_text
 from ba_tui.faces.tui.transcript.lines import PreviewSpace, Rows, missing
 from ba_tui.faces.tui.transcript.markdown import plain
+from ba_tui.faces.tui.transcript.palette import ASCII as PLAIN_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette
 from ba_tui.plotting.plan_edits import arguments_text
 from ba_tui.plotting.plan_graph import TreeLine, after, tree_lines, tree_text
-from ba_tui.plotting.plan_signs import STATES, UNICODE, counted, step_name, words
+from ba_tui.plotting.plan_signs import ASCII, STATES, UNICODE, counted, step_name, words
 
 ROLES: dict[SubTaskStatus, str] = {
     "pending": "",
@@ -109,12 +110,13 @@ class PlanRenderer(Renderer[PlanGraph]):
 
     def preview(self, display: PlanGraph, space: PreviewSpace) -> Rows:
         plan, palette = display.plan, space.palette
+        signs = ASCII if palette.glyphs == PLAIN_GLYPHS else UNICODE
         lines = Rows()
-        tree = tree_lines(plan)
+        tree = tree_lines(plan, signs)
         shown = tree if len(tree) < space.limit else tree[: max(1, space.limit - 2)]
         lines += plain(f"{counted(plan)} done · {STATES[plan.state]}", space.width, palette.dim)
         for each in shown:
-            text = f"{each.rails}{UNICODE.mark(each.step.status)} {step_name(each.step)}"
+            text = f"{each.rails}{signs.mark(each.step.status)} {step_name(each.step)}"
             lines += plain(text, space.width, _style(each.step.status, palette))[:1]
         left = len(tree) - len(shown)
         return [*lines, missing(f"{left} more step{'s' if left > 1 else ''} below", space)] if left else lines

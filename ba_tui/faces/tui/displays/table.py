@@ -35,8 +35,9 @@ from ba_tui.faces.tui.transcript.lines import (
     missing,
     table,
 )
+from ba_tui.faces.tui.transcript.palette import ASCII as ASCII_GLYPHS
 from ba_tui.faces.tui.transcript.palette import Palette
-from ba_tui.plotting.canvas import DrawingArea, Role
+from ba_tui.plotting.canvas import ASCII, DrawingArea, Role
 from ba_tui.plotting.drawing import drawn, signs_for, text_of
 
 MOST_WARNINGS = 3
@@ -119,7 +120,8 @@ class ChartRenderer(Renderer[Chart]):
     folded_rows: ClassVar[int] = FOLDED_ROWS
 
     def preview(self, display: Chart, space: PreviewSpace) -> Rows:
-        room = DrawingArea(min(space.width, WIDEST), space.limit, signs_for(os.environ), bare=not space.unfolded)
+        signs = ASCII if space.palette.glyphs == ASCII_GLYPHS else signs_for(os.environ)
+        room = DrawingArea(min(space.width, WIDEST), space.limit, signs, bare=not space.unfolded)
         lines = drawn(display, room)[: space.limit]
         return [
             PaintedLine(tuple(Segment(run.text, _style(space.palette, run.role)) for run in each if run.text))

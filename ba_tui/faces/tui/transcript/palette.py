@@ -42,6 +42,37 @@ class Glyphs(NamedTuple):
     spinner: str = "◐◓◑◒"
 
 
+UNICODE = Glyphs()
+ASCII = Glyphs(
+    prompt=">",
+    steered=">",
+    thought="*",
+    queued="o",
+    waiting="?",
+    running="*",
+    ok="+",
+    failed="x",
+    denied="-",
+    cancelled="#",
+    info=".",
+    warning="!",
+    error="x",
+    retry="~",
+    compressed="=",
+    bullets=("-", "*", "+"),
+    todo="[ ]",
+    done="[x]",
+    bar="|",
+    rule="-",
+    column="|",
+    cross="+",
+    more="...",
+    down="v",
+    unsourced="[?]",
+    spinner="|/-\\",
+)
+
+
 class Palette(NamedTuple):
     """Whole styles, background included; those in OVER are laid over another style."""
 
@@ -82,16 +113,17 @@ class Palette(NamedTuple):
     unsourced: Style = Style(underline=True)
     match: Style = Style(reverse=True)
     selection: Style = Style(reverse=True)
-    glyphs: Glyphs = Glyphs()
+    glyphs: Glyphs = UNICODE
 
 
 OVER = frozenset(("strong", "emphasis", "strike", "link", "unsourced", "match", "selection"))
 ROLES = tuple(name for name in Palette._fields if name != "glyphs")
 
 
-def palette_of(look: Callable[[str, bool], Style]) -> Palette:
+def palette_of(look: Callable[[str, bool], Style], glyphs: Glyphs) -> Palette:
     """Return the palette that ``look(role, over)`` describes; ``over`` asks for a style to lay over another."""
-    return Palette(**{name: look(name, name in OVER) for name in ROLES}, glyphs=Glyphs())
+    styles = {name: look(name, name in OVER) for name in ROLES}
+    return Palette(**styles, glyphs=glyphs)
 
 
 COMPONENTS = frozenset(f"transcript--{role.replace('_', '-')}" for role in ROLES if role != "selection")

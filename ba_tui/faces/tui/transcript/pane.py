@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from bisect import bisect_left, bisect_right
@@ -24,10 +25,11 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ba_tui.core.text.cells import has_few_characters
 from ba_tui.core.text.untrusted import paintable
 from ba_tui.faces.tui.transcript.layout import FIRST, LayoutPosition, ShownLine, TranscriptLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine, Segments, copied
-from ba_tui.faces.tui.transcript.palette import COMPONENTS, Palette, palette_of
+from ba_tui.faces.tui.transcript.palette import ASCII, COMPONENTS, UNICODE, Palette, palette_of
 from ba_tui.faces.tui.transcript.records import End, Prompt, Record, ToolRow, source
 from ba_tui.faces.tui.transcript.rows import Look
 
@@ -276,7 +278,7 @@ class TranscriptPane(ScrollView):
             return self.get_component_rich_style(f"transcript--{role.replace('_', '-')}", partial=over)
 
         if self._colours is None:
-            self._colours = palette_of(look)
+            self._colours = palette_of(look, ASCII if has_few_characters(os.environ) else UNICODE)
         self._transcript.restyle(Look(max(12, self.size.width - MARGIN), self._colours, self.clock()))
         self._strips.clear()
 

@@ -33,7 +33,7 @@ from ba_tui.faces.tui.roster import Roster, RosterEntry, spent
 from ba_tui.faces.tui.screens.list_screen import ListContent, ListRow, ListScreen
 from ba_tui.faces.tui.screens.live_list import LiveList
 from ba_tui.faces.tui.screens.sheet import MarkdownSheet, app_of, bullets, fact_lines, plain
-from ba_tui.faces.tui.transcript.palette import Glyphs
+from ba_tui.faces.tui.transcript.palette import UNICODE
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.view import TranscriptView, paced
 from ba_tui.faces.tui.widgets.text_fields import ClusterInput, is_text
@@ -232,7 +232,7 @@ class AgentScreen(ModalScreen[None]):
             line.worktree,
         ]
         asks = f"{count(waits, 'question')} waiting: Esc goes back to answer" if waits else ""
-        sign = getattr(Glyphs(), state)
+        sign = getattr(UNICODE, state)
         return Content.assemble(
             (f"{sign} {word}", COLOURS.get(state, "$text-accent")),
             (paintable("".join(f" · {fact}" for fact in facts if fact), newlines=False), "$text-muted"),
@@ -417,7 +417,7 @@ def _agent_row(line: RosterEntry, now: float, group: str) -> Row:
     tokens = short_count(line.tokens).rjust(6) if line.tokens else ""
     seconds = spent(line.seconds(now)).rjust(6) if line.ended or line.running else ""
     where = "background: " if line.background and line.running else ""
-    sign = getattr(Glyphs(), line.state)
+    sign = getattr(UNICODE, line.state)
     cells = (f"{sign} {line.name}  {line.description}", count(line.calls, "call").rjust(8), tokens, seconds)
     return ListRow(line.agent_id, cells, f"{where}{line.words}", value=line, group=group)
 

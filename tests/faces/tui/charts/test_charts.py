@@ -15,7 +15,7 @@ from ba_tui.faces.tui.grid.data_pane import AskLine
 from ba_tui.faces.tui.grid.pane import GridScreen
 from ba_tui.faces.tui.inspector.pane import InspectorScreen
 from ba_tui.faces.tui.transcript.lines import PreviewSpace
-from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import ToolRow
 from ba_tui.faces.tui.transcript.rows import preview
 from ba_tui.features.data.tui import DataList
@@ -141,6 +141,8 @@ def test_a_small_drawing_stands_below_the_call() -> None:
     folded = [line.text.rstrip() for line in preview(row, PreviewSpace(60, Palette(), 5))]
     assert len(folded) == 10
     assert folded[-1].split() == ["north", "south"]
+    plain = preview(row, PreviewSpace(60, Palette(glyphs=ASCII), 5))
+    assert all(line.text.isascii() for line in plain)
     unfolded = preview(row, PreviewSpace(60, Palette(), 30, unfolded=True))
     assert unfolded[0].text.strip() == "sum of amount by region"
 

@@ -15,7 +15,7 @@ from ba_tui.faces.tui.transcript.figure_marks import FIGURE, AnswerFigures
 from ba_tui.faces.tui.transcript.fold import fold
 from ba_tui.faces.tui.transcript.layout import RecordLayout
 from ba_tui.faces.tui.transcript.lines import PaintedLine
-from ba_tui.faces.tui.transcript.palette import Palette
+from ba_tui.faces.tui.transcript.palette import ASCII, Palette
 from ba_tui.faces.tui.transcript.records import ProseRecord
 from ba_tui.faces.tui.transcript.rows import Look
 
@@ -67,6 +67,13 @@ def test_unsourced_figures_stand_out_and_all_can_be_found() -> None:
     assert "It was 42 % of 1,300⁇ units." in shown
     assert "7.5⁇" in shown
     assert "5 figures · 1 sourced · 1 given · 3 unsourced · /verify" in shown
+
+
+def test_the_sign_is_plain_where_letters_are() -> None:
+    plain = Look(80, Palette(glyphs=ASCII), 0.0)
+    shown = words(painted("It was 42.", [verdict("It was 42.", "42", "unsourced")], plain))
+    assert "It was 42[?]." in shown
+    assert shown.isascii()
 
 
 @pytest.mark.parametrize(

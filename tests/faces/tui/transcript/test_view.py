@@ -241,6 +241,17 @@ async def test_resize() -> None:
         assert "✓ shell" in rows(view)[-1]
 
 
+async def test_consoles_that_have_few_characters_are_sent_plain_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    app = Sample()
+    async with app.run_test(size=(60, 12)) as pilot:
+        view = app.query_one(TranscriptView)
+        feed(view, [*turns(3), ToolStarted(CALL, "make test"), ToolFinished("1", ToolResult(""))])
+        await pilot.pause()
+        assert "+ shell" in rows(view)[-1]
+        assert all(row.isascii() for row in rows(view))
+
+
 async def test_a_countdown_is_gone_when_its_turn_has_ended() -> None:
     app = Sample()
     async with app.run_test(size=(60, 12)) as pilot:
